@@ -1,0 +1,1 @@
+"""Values without I/O: money, ids, time, documents, codes, errors. Imports nothing else of Lastro."""
