@@ -1,0 +1,1 @@
+"""Ceilings: money per window of the day, and calls per minute."""
