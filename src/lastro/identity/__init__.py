@@ -1,0 +1,1 @@
+"""Who calls: tenants, entities, API keys, logins and tokens."""
