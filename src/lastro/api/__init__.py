@@ -1,0 +1,1 @@
+"""The HTTP surface: a table of routes, the gates before them, one module for each resource."""

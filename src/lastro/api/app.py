@@ -1,0 +1,196 @@
+"""The ASGI application: finds the route, walks the gates, runs the handler, sends one answer."""
+
+import asyncio
+import math
+import re
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+import asyncpg
+import structlog
+
+from lastro.accounts.model import Account
+from lastro.api import gates
+from lastro.api.call import Answer, Call
+from lastro.api.routes import Auth, Route, Router, Select
+from lastro.api.wire import encode, render
+from lastro.idempotency.decide import Claim, Replay
+from lastro.identity.model import Principal
+from lastro.kit.errors import LastroError, MethodNotAllowed, RateLimited, Unavailable
+from lastro.limits.rates import Rates
+from lastro.services import Services
+
+Scope = dict[str, Any]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+_SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
+BODY_TIMEOUT_S = 15
+IN_FLIGHT_MAX = 2_000
+
+log = structlog.get_logger()
+
+
+class Desk:
+    """What every call of this process shares: services, counters, short-lived caches, the route table."""
+
+    def __init__(
+        self,
+        services: Services,
+        rates: Rates,
+        routes: Sequence[Route],
+        read_token: Callable[[str], Awaitable[Principal]],
+    ) -> None:
+        self.services = services
+        self.rates = rates
+        self.routes = tuple(r for r in routes if services.settings.sandbox or not r.sandbox_only)
+        self.router = Router(self.routes)
+        self.read_token = read_token
+        self.principals: gates.Cache[Principal] = gates.Cache()
+        self.accounts: gates.Cache[Account] = gates.Cache()
+        self.in_flight = 0
+
+    def replayed(self, claim: Claim, replay: Replay) -> Answer:
+        """Give a stored answer back, opened when it holds a secret."""
+        body = replay.answer
+        if replay.sealed:
+            body = self.services.keyring.open(body, context=f"{claim.account_id}/{claim.key}".encode())
+        return Answer(body, replay.status, headers=(("Idempotent-Replayed", "true"),))
+
+
+class Application:
+    """Raw ASGI: one class between the server and the handlers."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+
+    async def __call__(self, scope: Scope, receive: gates.Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            return
+        headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
+        request_id = _request_id(headers.get("x-request-id"))
+        call: Call | None = None
+        self.desk.in_flight += 1
+        try:
+            raw_path = scope.get("raw_path")
+            path = raw_path.decode("ascii", "replace") if raw_path else scope["path"]
+            call = _open_call(self.desk, scope, headers, request_id)
+            call.route, call.path = self.desk.router.find(scope["method"], path)
+            if self.desk.in_flight > IN_FLIGHT_MAX:
+                raise Unavailable(retry_after_s=1)
+            answer = await self._answer(call, receive)
+        except gates.KnownAnswer as known:
+            answer = known.answer
+        except LastroError as error:
+            answer = _refusal(error, request_id)
+        except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            log.warning("database_unreachable", request_id=request_id, error=repr(error))
+            answer = _refusal(Unavailable(retry_after_s=1), request_id)
+        except asyncpg.PostgresError as error:
+            answer = _refusal(_database_refusal(error, request_id), request_id)
+        except Exception:  # noqa: BLE001  the last line of defence: a 500 that shows no internals
+            log.exception("request_failed", request_id=request_id, path=scope["path"])
+            answer = _refusal(LastroError(), request_id)
+        finally:
+            self.desk.in_flight -= 1
+        await self._send(call, answer, request_id, send)
+
+    async def _answer(self, call: Call, receive: gates.Receive) -> Answer:
+        await gates.authenticate(call)
+        if call.route.select is not Select.NONE:
+            await gates.select_account(call)
+        await gates.take_rate(call)
+        if call.route.idempotent:
+            gates.read_idempotency_key(call)
+        if call.route.method in {"POST", "PATCH", "PUT"}:
+            async with asyncio.timeout(BODY_TIMEOUT_S):
+                await gates.read_body(call, receive)
+            await gates.shape_body(call)
+        gates.check_path(call)
+        gates.shape_query(call)
+        result = await call.route.handler(call)
+        return result if isinstance(result, Answer) else Answer(encode(result), call.route.status)
+
+    async def _send(
+        self, call: Call | None, answer: Answer, request_id: str, send: Send
+    ) -> None:
+        rates = call.rate_headers if call else []
+        if not rates:
+            client = call.client if call else "unknown"
+            allowance = await self.desk.rates.take(client, gates.ADDRESS_RATE.label, gates.ADDRESS_RATE.per_minute)
+            rates = gates.rate_headers(allowance)
+            if not allowance.allowed:
+                answer = _refusal(RateLimited(retry_after_s=allowance.retry_after_s), request_id)
+        out = [
+            (b"content-type", answer.media_type.encode()),
+            (b"x-request-id", request_id.encode()),
+            *rates,
+        ]
+        for name, value in answer.headers:
+            lower = name.lower().encode()
+            if lower == b"retry-after":
+                out = [pair for pair in out if pair[0] != lower]
+            out.append((lower, value.encode("latin-1")))
+        if isinstance(answer.body, (bytes, bytearray)):
+            out.append((b"content-length", b"%d" % len(answer.body)))
+            await send({"type": "http.response.start", "status": answer.status, "headers": out})
+            await send({"type": "http.response.body", "body": answer.body})
+            return
+        await send({"type": "http.response.start", "status": answer.status, "headers": out})
+        await _stream(answer.body, send)
+
+
+async def _stream(chunks: AsyncIterator[bytes], send: Send) -> None:
+    async for chunk in chunks:
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _open_call(desk: Desk, scope: Scope, headers: dict[str, str], request_id: str) -> Call:
+    query = scope["query_string"].decode("latin-1")
+    return Call(desk, _NO_ROUTE, request_id, _client(desk, scope, headers), headers, {}, query)
+
+
+def _client(desk: Desk, scope: Scope, headers: dict[str, str]) -> str:
+    """Return the caller's address: the forwarded one, but only behind a proxy that we trust."""
+    peer = scope["client"][0] if scope.get("client") else "unknown"
+    if peer in desk.services.settings.trusted_proxies:
+        hops = [hop.strip() for hop in headers.get("x-forwarded-for", "").split(",") if hop.strip()]
+        for hop in reversed(hops):
+            if hop not in desk.services.settings.trusted_proxies:
+                return hop
+    return str(peer)
+
+
+def _request_id(given: str | None) -> str:
+    if given is not None and _SANE_ID.fullmatch(given):
+        return given
+    return uuid.uuid4().hex
+
+
+def _refusal(error: LastroError, request_id: str) -> Answer:
+    headers: list[tuple[str, str]] = []
+    if error.retry_after_s is not None:
+        headers.append(("Retry-After", str(max(1, math.ceil(error.retry_after_s)))))
+    if isinstance(error, MethodNotAllowed):
+        headers.append(("Allow", ", ".join(error.details["allow"])))
+    if error.status == 401:
+        headers.append(("WWW-Authenticate", "Bearer"))
+    return Answer(render(error, request_id), error.status, headers=tuple(headers))
+
+
+def _database_refusal(error: asyncpg.PostgresError, request_id: str) -> LastroError:
+    """Tell a database that is away, busy or starting (503) from a defect of ours (500)."""
+    if (error.sqlstate or "")[:2] in {"08", "53", "55", "57", "40"}:
+        log.warning("database_unavailable", request_id=request_id, error=str(error))
+        return Unavailable(retry_after_s=1)
+    log.error("database_error", request_id=request_id, error=repr(error))
+    return LastroError()
+
+
+async def _nothing(_: Call) -> None:
+    return None
+
+
+_NO_ROUTE = Route("", "", _nothing, "", gates.ADDRESS_RATE, auth=Auth.OPEN, select=Select.NONE)

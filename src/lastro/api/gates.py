@@ -1,0 +1,264 @@
+"""The gates before every handler, in their fixed order: credential, account, rate, idempotency, shape."""
+
+import hmac
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar
+from urllib.parse import parse_qsl
+
+from lastro.accounts.model import Account
+from lastro.accounts.queries import load_account
+from lastro.api.call import Answer, Call
+from lastro.api.routes import Auth, Rate, Select
+from lastro.api.wire import BODY_MAX_BYTES, parse, shape
+from lastro.idempotency.decide import Claim, Pending, Replay, fingerprint, judge
+from lastro.idempotency.queries import load_stored
+from lastro.identity.model import Principal
+from lastro.identity.queries import load_principal
+from lastro.identity.secrets import hash_api_key
+from lastro.kit.errors import (
+    Forbidden,
+    IdempotencyInProgress,
+    IdempotencyKeyRequired,
+    InvalidIdempotencyKey,
+    PayloadTooLarge,
+    PixAccountRequired,
+    RateLimited,
+    Unauthorized,
+    UnsupportedMediaType,
+    ValidationError,
+)
+from lastro.limits.rates import Allowance, effective_limit
+
+CACHE_S = 3.0
+CACHE_MAX = 50_000
+ADDRESS_RATE = Rate("address", 6_000)
+
+Receive = Callable[[], Awaitable[Any]]
+Value = TypeVar("Value")
+
+
+class Cache(Generic[Value]):
+    """Remembers what was read for less than the five seconds in which a change must be in force."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Any, tuple[float, Value | None]] = {}
+
+    async def get(self, key: Any, load: Callable[[], Awaitable[Value | None]]) -> Value | None:  # noqa: ANN401
+        """Return the value, read anew when it is older than allowed."""
+        kept = self._kept.get(key)
+        now = time.monotonic()
+        if kept is not None and now - kept[0] < CACHE_S:
+            return kept[1]
+        value = await load()
+        if len(self._kept) >= CACHE_MAX:
+            self._kept.clear()
+        self._kept[key] = (now, value)
+        return value
+
+    def clear(self) -> None:
+        """Forget everything: this process made a change itself."""
+        self._kept.clear()
+
+
+async def authenticate(call: Call) -> None:
+    """Gate one: who asks."""
+    auth = call.route.auth
+    if auth is Auth.OPEN:
+        return
+    scheme, _, credential = call.headers.get("authorization", "").partition(" ")
+    credential = credential.strip()
+    if scheme.lower() != "bearer" or not credential:
+        raise Unauthorized
+    if auth is Auth.ADMIN:
+        call.principal = _operator(call, credential)
+    elif auth is Auth.TOKEN:
+        call.principal = await call.desk.read_token(credential)
+    else:
+        call.principal = await _holder_of_api_key(call, credential)
+
+
+def _operator(call: Call, credential: str) -> Principal:
+    expected = call.desk.services.settings.admin_token.encode()
+    if not hmac.compare_digest(credential.encode(), expected):
+        raise Unauthorized("Send the admin token in the Authorization header: Bearer <admin token>.")
+    return Principal(name="admin")
+
+
+async def _holder_of_api_key(call: Call, credential: str) -> Principal:
+    digest = hash_api_key(credential)
+    principal = await call.desk.principals.get(digest, lambda: load_principal(call.desk.services.pool, digest))
+    if principal is None:
+        raise Unauthorized
+    return principal
+
+
+async def select_account(call: Call) -> None:
+    """Gate two: which account the request is for, and whether this credential reaches it."""
+    if call.route.auth is not Auth.API_KEY or call.principal is None:
+        return
+    header = call.headers.get("x-pix-account-id")
+    if header is not None and not 10 <= len(header) <= 40:
+        raise ValidationError("X-Pix-Account-Id must have 10 to 40 characters.", param="X-Pix-Account-Id")
+    account_id = _named_account(call, call.principal, header)
+    if account_id not in call.principal.account_ids:
+        raise Forbidden
+    pool = call.desk.services.pool
+    call.account = await call.desk.accounts.get(account_id, lambda: load_account(pool, account_id))
+    if call.account is None:
+        raise Forbidden
+
+
+def _named_account(call: Call, principal: Principal, header: str | None) -> str:
+    """Return the account that path, query, header or the API key itself names."""
+    if header is not None and header not in principal.account_ids:
+        raise Forbidden
+    if call.route.select is Select.PATH:
+        return check_id(call.path[call.route.account_param], call.route.account_param)
+    if call.route.select is Select.QUERY:
+        named = [value for name, value in parse_qsl(call.query_string) if name == "pixAccountId"]
+        if named:
+            return check_id(named[0], "pixAccountId")
+    if header is None and (call.route.select is Select.HEADER_ALWAYS or len(principal.account_ids) != 1):
+        raise PixAccountRequired(param="X-Pix-Account-Id")
+    return header if header is not None else principal.account_ids[0]
+
+
+def check_id(text: str, param: str) -> str:
+    """Hold an id of a path or query to its bounds."""
+    if not 10 <= len(text) <= 64 or "\x00" in text:
+        raise ValidationError(f"{param} must have 10 to 64 characters.", param=param)
+    return text
+
+
+async def take_rate(call: Call) -> None:
+    """Gate three: the allowance of the account, or of the address where there is no account."""
+    rate = call.route.rate
+    if call.account is not None:
+        limit = effective_limit(rate.per_minute, call.account.rate_multiplier)
+        allowance = await call.desk.rates.take(call.account.account_id, rate.label, limit)
+    else:
+        allowance = await call.desk.rates.take(call.client, rate.label, rate.per_minute)
+    call.rate_headers = rate_headers(allowance)
+    if not allowance.allowed:
+        raise RateLimited(retry_after_s=allowance.retry_after_s)
+
+
+def rate_headers(allowance: Allowance) -> list[tuple[bytes, bytes]]:
+    """Write the four headers that every response carries."""
+    return [
+        (b"x-ratelimit-limit", b"%d" % allowance.limit),
+        (b"x-ratelimit-remaining", b"%d" % allowance.remaining),
+        (b"x-ratelimit-reset", b"%d" % allowance.reset_epoch_s),
+        (b"retry-after", b"%d" % allowance.retry_after_s),
+    ]
+
+
+def read_idempotency_key(call: Call) -> None:
+    """Gate four: the key that ties retries together."""
+    key = call.headers.get("idempotency-key")
+    if key is None:
+        raise IdempotencyKeyRequired(param="Idempotency-Key")
+    if not 8 <= len(key) <= 64 or not key.isascii() or not key.isprintable():
+        raise InvalidIdempotencyKey(param="Idempotency-Key")
+    call.key = key
+
+
+async def read_body(call: Call, receive: Receive) -> None:
+    """Gate five: the body's size, media type and JSON."""
+    declared = call.headers.get("content-length", "0")
+    if declared.isdigit() and int(declared) > BODY_MAX_BYTES:
+        raise PayloadTooLarge
+    chunks, size = [], 0
+    while True:
+        message = await receive()
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > BODY_MAX_BYTES:
+            raise PayloadTooLarge
+        chunks.append(chunk)
+        if not message.get("more_body", False):
+            break
+    call.raw = b"".join(chunks)
+    media_type = call.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if call.raw and media_type != "application/json":
+        raise UnsupportedMediaType
+
+
+async def shape_body(call: Call) -> None:
+    """Gate six: replay or conflict of a known key first, then the body's fields."""
+    value = parse(call.raw)
+    if call.route.idempotent:
+        call.fingerprint = fingerprint(call.route.method, _path_of(call), call.raw)
+    if call.route.body is None:
+        return
+    try:
+        call.body = shape(value, call.route.body)
+    except ValidationError:
+        await raise_or_replay_known_key(call)
+        raise
+
+
+def _path_of(call: Call) -> str:
+    path = call.route.path
+    for name, value in call.path.items():
+        path = path.replace(f"{{{name}}}", value)
+    return path
+
+
+class KnownAnswer(Exception):  # noqa: N818  not an error: a stored answer that goes back as it was
+    """The key is known and answered: what the handler would do was done before."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__("replay")
+        self.answer = answer
+
+
+async def raise_or_replay_known_key(call: Call) -> None:
+    """Let a known key answer before the request is refused for any later reason."""
+    if not call.route.idempotent or call.account is None:
+        return
+    claim = Claim(call.account_id, call.key, call.fingerprint, "")
+    stored = await load_stored(call.desk.services.pool, call.account_id, call.key)
+    verdict = judge(claim, stored)
+    if isinstance(verdict, Replay):
+        raise KnownAnswer(call.desk.replayed(claim, verdict))
+    if isinstance(verdict, Pending):
+        raise IdempotencyInProgress(retry_after_s=1)
+
+
+def shape_query(call: Call) -> None:
+    """Gate seven: the query's fields; unknown or repeated ones are refused."""
+    pairs = parse_qsl(call.query_string, keep_blank_values=True)
+    values: dict[str, str] = {}
+    for name, value in pairs:
+        if name in values:
+            raise ValidationError(f"{name} must be given once.", param=name)
+        if "\x00" in value or "\x00" in name:
+            raise ValidationError("Parameters must not hold the NUL character.", param=name.replace("\x00", ""))
+        values[name] = value
+    if call.route.query is not None:
+        call.query = shape(values, call.route.query, lax=True)
+    elif values:
+        name = next(iter(values))
+        raise ValidationError(f"Unknown parameter: {name}.", param=name)
+
+
+def check_path(call: Call) -> None:
+    """Gate eight: ids of the path keep their bounds (external references and end-to-end ids have their own)."""
+    for name, value in call.path.items():
+        if name in {"externalRef", "reference"}:
+            if not 1 <= len(value) <= 64 or "\x00" in value:
+                raise ValidationError(f"{name} must have 1 to 64 characters.", param=name)
+        elif name == "endToEndId":
+            if len(value) != 32 or "\x00" in value:
+                raise ValidationError("endToEndId must have 32 characters.", param=name)
+        elif call.route.auth is Auth.API_KEY:
+            check_id(value, name)
+
+
+def account_of(call: Call) -> Account:
+    """Return the selected account; only routes that select one call this."""
+    if call.account is None:
+        raise RuntimeError(f"{call.route.path} selects no account")
+    return call.account

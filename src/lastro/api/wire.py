@@ -1,0 +1,86 @@
+"""Bytes in, bytes out: JSON with its limits, and the one place that renders an error."""
+
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from lastro.kit.errors import InvalidJson, LastroError, ValidationError
+
+BODY_MAX_BYTES = 64 * 1024
+DEPTH_MAX = 32
+
+_FIELD = re.compile(r"field `([^`]+)`")
+_AT = re.compile(r" - at `\$\.?([^`]*)`$")
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder()
+Shape = TypeVar("Shape")
+
+
+class ApiStruct(msgspec.Struct, kw_only=True, rename="camel"):
+    """A body that we send."""
+
+
+class RequestStruct(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A body or query that we take: a mistyped name must not vanish."""
+
+
+def encode(value: Any) -> bytes:  # noqa: ANN401
+    """Write JSON."""
+    return _encoder.encode(value)
+
+
+def parse(raw: bytes) -> Any:  # noqa: ANN401
+    """Read JSON of any shape; refuse what PostgreSQL or a stack would choke on."""
+    if not raw:
+        return {}
+    try:
+        value = _decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidJson(f"The body is not valid JSON: {error}") from None
+    except RecursionError:
+        raise InvalidJson(f"The body is nested more than {DEPTH_MAX} levels deep.") from None
+    if b"\\u0000" in raw or raw.count(b"[") + raw.count(b"{") > DEPTH_MAX:
+        _inspect(value, 1)
+    return value
+
+
+def _inspect(value: Any, depth: int) -> None:  # noqa: ANN401
+    if isinstance(value, str):
+        if "\x00" in value:
+            raise InvalidJson("Strings must not hold the NUL character.")
+    elif isinstance(value, (dict, list)):
+        if depth > DEPTH_MAX:
+            raise InvalidJson(f"The body is nested more than {DEPTH_MAX} levels deep.")
+        items = [*value.keys(), *value.values()] if isinstance(value, dict) else value
+        for item in items:
+            _inspect(item, depth + 1)
+
+
+def shape(value: Any, kind: type[Shape], *, lax: bool = False) -> Shape:  # noqa: ANN401
+    """Give parsed values their type, or name the field that does not fit."""
+    try:
+        return msgspec.convert(value, kind, strict=not lax)
+    except msgspec.ValidationError as error:
+        raise _explain(str(error)) from None
+
+
+def _explain(text: str) -> ValidationError:
+    path = _AT.search(text)
+    names = [path[1]] if path and path[1] else []
+    named = _FIELD.search(text)
+    if named:
+        names.append(named[1])
+    words = _AT.sub("", text)
+    param = ".".join(names) or "body"
+    return ValidationError(f"{words}: {param}." if names else f"{words}.", param=param)
+
+
+def render(error: LastroError, request_id: str) -> bytes:
+    """Write the one error body there is."""
+    inner: dict[str, Any] = {"code": error.code, "message": error.text, "requestId": request_id}
+    if error.param is not None:
+        inner["param"] = error.param
+    if error.details:
+        inner["details"] = dict(error.details)
+    return _encoder.encode({"error": inner})

@@ -1,0 +1,1 @@
+"""Idempotency: one key, one effect, one answer."""

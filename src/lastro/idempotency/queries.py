@@ -1,0 +1,70 @@
+"""SQL of the idempotency keys."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from lastro.idempotency.decide import Claim, Stored
+from lastro.store.pool import Connection, Pool
+from lastro.store.rows import columns, given_sql, insert_sql
+
+_COLUMNS = "account_id, key, fingerprint, record_id, status, answer, sealed, created_at"
+
+LIST_STORED = f"""
+SELECT {", ".join(f"idempotency.{name}" for name in _COLUMNS.split(", "))}
+FROM {given_sql(account_id="text", key="text")}
+JOIN idempotency ON idempotency.account_id = given.account_id AND idempotency.key = given.key"""
+
+
+async def list_stored(db: Connection | Pool, claims: Iterable[Claim]) -> dict[tuple[str, str], Stored]:
+    """Return what is stored under the keys of a batch."""
+    rows = await db.fetch(LIST_STORED, *columns(sorted({(c.account_id, c.key) for c in claims}), 2))
+    return {(row[0], row[1]): Stored(*row) for row in rows}
+
+
+LOAD_STORED = f"SELECT {_COLUMNS} FROM idempotency WHERE account_id = $1 AND key = $2"
+
+
+async def load_stored(db: Connection | Pool, account_id: str, key: str) -> Stored | None:
+    """Return what is stored under one key."""
+    row = await db.fetchrow(LOAD_STORED, account_id, key)
+    return Stored(*row) if row else None
+
+
+INSERT_CLAIMS = insert_sql(
+    "idempotency",
+    account_id="text", key="text", fingerprint="bytea", record_id="text",
+    status="smallint", answer="bytea", sealed="boolean", created_at="timestamptz",
+)  # fmt: skip
+
+
+async def insert_claims(
+    tx: Connection, claims: Sequence[tuple[Claim, int | None, bytes | None]], *, now: datetime, sealed: bool = False
+) -> None:
+    """Claim keys in the transaction of their effect; with the answer where it is decided already."""
+    rows = [(*claim, status, answer, sealed, now) for claim, status, answer in claims]
+    if rows:
+        await tx.execute(INSERT_CLAIMS, *columns(rows, 8))
+
+
+class Answer(NamedTuple):
+    """The answer of a claimed key, built from the record as committed."""
+
+    account_id: str
+    key: str
+    status: int
+    body: bytes
+
+
+MOVE_ANSWERS = f"""
+UPDATE idempotency SET status = given.status, answer = given.answer
+FROM {given_sql(account_id="text", key="text", status="smallint", answer="bytea")}
+WHERE idempotency.account_id = given.account_id AND idempotency.key = given.key AND idempotency.status IS NULL"""
+
+
+async def move_answers(tx: Connection, answers: Iterable[Answer]) -> None:
+    """Store answers, only where none is stored yet: the first one stands for ever."""
+    rows = sorted(answers)
+    if rows:
+        await tx.execute(MOVE_ANSWERS, *columns(rows, 4))
+

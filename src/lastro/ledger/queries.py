@@ -1,0 +1,99 @@
+"""SQL of the ledger's writes, set by set."""
+
+from collections.abc import Iterable, Sequence
+
+from lastro.ledger.model import Balance, Entry, Leg, Movement, MovementStatus
+from lastro.store.pool import Connection
+from lastro.store.rows import columns, given_sql, insert_sql
+
+LOCK_BALANCES = """
+SELECT account_id, balance_cents, blocked_cents, entry_seq, movement_seq,
+       credits_cents, debits_cents, credits_count, debits_count, last_at, last_hash
+FROM balances WHERE account_id = ANY($1::text[]) ORDER BY account_id FOR NO KEY UPDATE"""
+
+
+async def lock_balances(tx: Connection, account_ids: Iterable[str]) -> dict[str, Balance]:
+    """Lock the accounts of a batch, sorted, and return their balances; the first statement of any money change."""
+    rows = await tx.fetch(LOCK_BALANCES, sorted(set(account_ids)))
+    return {row[0]: Balance(*row) for row in rows}
+
+
+INSERT_BALANCE = """
+INSERT INTO balances (account_id, balance_cents, blocked_cents, entry_seq, movement_seq,
+                      credits_cents, debits_cents, credits_count, debits_count, last_at, last_hash)
+VALUES ($1, 0, 0, 0, 0, 0, 0, 0, 0, $2, $3)"""
+
+
+UPDATE_BALANCES = f"""
+UPDATE balances SET balance_cents = given.balance_cents, entry_seq = given.entry_seq,
+    movement_seq = given.movement_seq, credits_cents = given.credits_cents, debits_cents = given.debits_cents,
+    credits_count = given.credits_count, debits_count = given.debits_count,
+    last_at = given.last_at, last_hash = given.last_hash
+FROM {
+    given_sql(
+        account_id="text", balance_cents="bigint", entry_seq="bigint", movement_seq="bigint",
+        credits_cents="bigint", debits_cents="bigint", credits_count="bigint", debits_count="bigint",
+        last_at="timestamptz", last_hash="bytea",
+    )
+}
+WHERE balances.account_id = given.account_id"""  # fmt: skip
+
+
+async def update_balances(tx: Connection, balances: Sequence[Balance]) -> None:
+    """Write the balances that a batch arrived at."""
+    rows = [(b.account_id, b.balance_cents, *b[3:]) for b in balances]
+    await tx.execute(UPDATE_BALANCES, *columns(rows, 10))
+
+
+INSERT_MOVEMENTS = insert_sql(
+    "movements",
+    account_id="text", movement_id="text", seq="bigint", type="text", source="text", status="text",
+    description="text", fee_cents="bigint", reverses_id="text", total_credits_cents="bigint",
+    total_debits_cents="bigint", total_credits_count="bigint", total_debits_count="bigint",
+    balance_cents="bigint", hash="bytea", at="timestamptz", metadata="json",
+)  # fmt: skip
+
+
+async def insert_movements(tx: Connection, movements: Sequence[Movement]) -> None:
+    """Store the movements of a batch."""
+    await tx.execute(INSERT_MOVEMENTS, *columns(movements, 17))
+
+
+INSERT_ENTRIES = insert_sql(
+    "entries",
+    account_id="text", movement_id="text", leg="smallint", entry_id="text", book="text", kind="text",
+    amount_cents="bigint", seq="bigint", balance_after_cents="bigint", at="timestamptz",
+)  # fmt: skip
+
+
+async def insert_entries(tx: Connection, entries: Sequence[Entry]) -> None:
+    """Store the entries of a batch; nothing ever updates or deletes them."""
+    await tx.execute(INSERT_ENTRIES, *columns(entries, 10))
+
+
+MOVE_MOVEMENTS = f"""
+UPDATE movements SET status = given.status, metadata = COALESCE(given.metadata, movements.metadata)
+FROM {given_sql(account_id="text", movement_id="text", status="text", metadata="json")}
+WHERE movements.account_id = given.account_id AND movements.movement_id = given.movement_id
+  AND movements.status = 'PENDING'"""
+
+
+async def move_movements(tx: Connection, moves: Sequence[tuple[str, str, MovementStatus, str | None]]) -> None:
+    """Settle pending movements: (account, movement, POSTED or REVERSED, new metadata or None)."""
+    await tx.execute(MOVE_MOVEMENTS, *columns(sorted(moves), 4))
+
+
+LIST_LEGS = """
+SELECT entries.account_id, entries.movement_id, book, amount_cents, kind
+FROM unnest($1::text[], $2::text[]) AS given (account_id, movement_id)
+JOIN entries ON entries.account_id = given.account_id AND entries.movement_id = given.movement_id
+ORDER BY entries.account_id, entries.movement_id, leg"""
+
+
+async def list_legs(tx: Connection, movements: Sequence[tuple[str, str]]) -> dict[str, tuple[Leg, ...]]:
+    """Return the legs of movements, by movement id: a reversal gives back exactly what was taken."""
+    rows = await tx.fetch(LIST_LEGS, *columns(movements, 2))
+    found: dict[str, list[Leg]] = {}
+    for row in rows:
+        found.setdefault(row["movement_id"], []).append(Leg(row["book"], row["amount_cents"], row["kind"]))
+    return {movement_id: tuple(legs) for movement_id, legs in found.items()}

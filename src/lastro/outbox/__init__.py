@@ -1,0 +1,1 @@
+"""The outbox: events written in the transaction that changes the money."""

@@ -1,0 +1,1 @@
+"""The port to the payment provider, and one module for each provider."""

@@ -1,0 +1,235 @@
+"""What we ask of a payment provider, and every answer it can give; "no answer" is an answer."""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
+
+
+class Party(NamedTuple):
+    """One side of a payment."""
+
+    name: str
+    document: str
+    ispb: str
+    institution: str
+    branch: str
+    account: str
+    account_type: str = "TRAN"
+
+
+class Accepted(NamedTuple):
+    """The provider has it; what becomes of it is learned later."""
+
+    provider_code: str | None = None
+
+
+class Rejected(NamedTuple):
+    """The provider refused it for good."""
+
+    code: str
+    message: str
+    response: dict[str, Any]
+
+
+class Unknown(NamedTuple):
+    """No usable answer: it may or may not have happened."""
+
+    reason: str
+
+
+Outcome = Accepted | Rejected | Unknown
+
+
+class Order(NamedTuple):
+    """A payout on its way out; `reference` is the same for every retry of one client's request."""
+
+    account_id: str
+    reference: str
+    end_to_end_id: str
+    amount_cents: int
+    pix_key: str
+    pix_key_type: str | None
+    txid: str | None
+    beneficiary: Party
+    submitted_at: datetime
+
+
+class OrderStatus(StrEnum):
+    """What the provider says of an order."""
+
+    NOT_FOUND = "NOT_FOUND"
+    PROCESSING = "PROCESSING"
+    SETTLED = "SETTLED"
+    REJECTED = "REJECTED"
+    CANCELLED = "CANCELLED"
+
+
+class Return(NamedTuple):
+    """Money of a settled order that came back."""
+
+    return_id: str
+    amount_cents: int
+    at: datetime
+
+
+class OrderView(NamedTuple):
+    """An order as the provider sees it now."""
+
+    account_id: str
+    reference: str
+    status: OrderStatus
+    at: datetime | None = None
+    code: str | None = None
+    message: str | None = None
+    end_to_end_id: str | None = None
+    amount_cents: int | None = None
+    returns: tuple[Return, ...] = ()
+
+
+class Credit(NamedTuple):
+    """A Pix that settled in our favour."""
+
+    account_id: str
+    end_to_end_id: str
+    amount_cents: int
+    paid_at: datetime
+    txid: str | None
+    payer: Party
+
+
+class ChargeOrder(NamedTuple):
+    """A charge to be registered; creation is idempotent by txid."""
+
+    account_id: str
+    txid: str
+    amount_cents: int
+    due_on: date | None
+    expires_at: datetime
+    created_at: datetime
+
+
+class ChargeCreated(NamedTuple):
+    """The charge is registered and its code can be shown."""
+
+    qr_id: str
+    br_code: str
+    response: dict[str, Any]
+
+
+class ChargeStatus(StrEnum):
+    """The raw status of a charge at the provider."""
+
+    NEW = "NEW"
+    PAID = "PAID"
+    EXPIRED = "EXPIRED"
+    REMOVED = "REMOVED"
+    NOT_FOUND = "NOT_FOUND"
+
+
+class ChargeView(NamedTuple):
+    """A charge as the provider sees it now."""
+
+    status: ChargeStatus
+    credits: tuple[Credit, ...] = ()
+    returns: tuple["RefundView", ...] = ()
+
+
+class RefundOrder(NamedTuple):
+    """A refund of a received Pix; repeating it with the same return id is harmless."""
+
+    account_id: str
+    return_id: str
+    end_to_end_id: str
+    amount_cents: int
+
+
+class RefundStatus(StrEnum):
+    """What became of a refund."""
+
+    NOT_FOUND = "NOT_FOUND"
+    PROCESSING = "PROCESSING"
+    SETTLED = "SETTLED"
+    REJECTED = "REJECTED"
+
+
+class RefundView(NamedTuple):
+    """A refund as the provider sees it now."""
+
+    return_id: str
+    status: RefundStatus
+    amount_cents: int = 0
+    end_to_end_id: str | None = None
+    at: datetime | None = None
+    code: str | None = None
+
+
+class KeyHolder(NamedTuple):
+    """Who stands behind a Pix key in DICT; `account_id` when it is an account of this service."""
+
+    pix_key: str
+    pix_key_type: str
+    holder: Party
+    account_id: str | None = None
+
+
+class CodeView(NamedTuple):
+    """What stands behind the address of a dynamic code."""
+
+    txid: str
+    pix_key: str
+    pix_key_type: str
+    receiver: Party
+    amount_cents: int
+    amount_editable: bool
+    status: ChargeStatus
+    expires_at: datetime | None
+    due_on: date | None
+    fine_cents: int
+    account_id: str | None = None
+
+
+class Statement(NamedTuple):
+    """What the provider settled in an interval."""
+
+    credits: tuple[Credit, ...]
+    orders: tuple[OrderView, ...]
+
+
+class Provider(Protocol):
+    """The port; `tests/integration/conformance.py` is what every implementation must pass."""
+
+    name: str
+    first_check_s: float
+    quiet_period_s: float | None
+    internal_credits: bool
+
+    async def submit(self, order: Order) -> Outcome:
+        """Send an order once; anything but a clear answer is Unknown."""
+
+    async def look_up(self, account_id: str, references: Sequence[str]) -> Sequence[OrderView | Unknown]:
+        """Say what became of orders of one account."""
+
+    async def create_charge(self, charge: ChargeOrder) -> ChargeCreated | Rejected | Unknown:
+        """Register a charge, idempotent by txid."""
+
+    async def look_up_charge(self, account_id: str, txid: str) -> ChargeView | Unknown:
+        """Say what became of a charge."""
+
+    async def cancel_charge(self, account_id: str, txid: str) -> Outcome:
+        """Remove a charge so that it cannot be paid any more."""
+
+    async def refund(self, order: RefundOrder) -> Outcome:
+        """Send a refund; the same return id never refunds twice."""
+
+    async def look_up_refund(self, account_id: str, return_id: str) -> RefundView | Unknown:
+        """Say what became of a refund."""
+
+    async def look_up_key(self, pix_key: str, pix_key_type: str | None) -> KeyHolder | None | Unknown:
+        """Ask DICT who stands behind a Pix key; None when nobody does."""
+
+    async def look_up_code(self, url: str, paid_on: date) -> CodeView | None | Unknown:
+        """Fetch what stands behind a dynamic code's address, priced for a day."""
+
+    async def list_settled(self, since: datetime, until: datetime) -> Statement | Unknown:
+        """List what settled in [since, until): the safety net for lost notifications."""

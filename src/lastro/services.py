@@ -1,0 +1,83 @@
+"""The one record that is passed down: everything an action may need besides its own values."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from lastro.config import Settings
+from lastro.kit.clock import Clock
+from lastro.kit.sealing import Keyring
+from lastro.provider.port import Provider
+from lastro.store.lane import LaneSet
+from lastro.store.pool import Pool
+
+log = structlog.get_logger()
+
+
+class Tasks:
+    """Work that must go on when the request that began it is gone; bounded, and awaited at stop."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[Any]] = set()
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Start work that belongs to the service, not to a request."""
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._forget)
+        return task
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.warning("task_failed", error=repr(task.exception()))
+
+    async def drain(self, timeout_s: float) -> None:
+        """Wait for what is running, as long as told."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=timeout_s)
+
+
+class Wakes:
+    """Wake-ups inside a process, after commit; across processes the loops poll."""
+
+    def __init__(self) -> None:
+        self._events: dict[str, asyncio.Event] = {}
+
+    def wake(self, name: str) -> None:
+        """Tell the loop of that name that there is work."""
+        self._event(name).set()
+
+    async def wait(self, name: str, timeout_s: float) -> None:
+        """Sleep until woken or until the poll interval is over."""
+        event = self._event(name)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await event.wait()
+        except TimeoutError:
+            return
+        finally:
+            event.clear()
+
+    def _event(self, name: str) -> asyncio.Event:
+        return self._events.setdefault(name, asyncio.Event())
+
+
+@dataclass(frozen=True)
+class Services:
+    """What the composition root built; frozen, so that nobody swaps a part at run time."""
+
+    settings: Settings
+    clock: Clock
+    pool: Pool
+    lanes: "LaneSet[Services]"
+    provider: Provider
+    keyring: Keyring
+    tasks: Tasks = field(default_factory=Tasks)
+    wakes: Wakes = field(default_factory=Wakes)

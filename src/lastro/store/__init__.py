@@ -1,0 +1,1 @@
+"""PostgreSQL: the pool, the lanes, migrations and the embedded server."""

@@ -1,0 +1,57 @@
+"""Connections to PostgreSQL: one pool for reads, one connection for each lane."""
+
+from typing import Any
+
+import asyncpg
+
+Connection = asyncpg.Connection
+Pool = asyncpg.Pool
+
+STATEMENT_TIMEOUT_S = 8
+LOCK_TIMEOUT_S = 2
+COMMAND_TIMEOUT_S = 10
+CONNECT_TIMEOUT_S = 3
+
+_SESSION = {
+    "timezone": "UTC",
+    "statement_timeout": f"{STATEMENT_TIMEOUT_S}s",
+    "lock_timeout": f"{LOCK_TIMEOUT_S}s",
+    "idle_in_transaction_session_timeout": "15s",
+}
+
+# On fresh tables without statistics the planner chose hash joins over growing tables and kept
+# them cached. A lane's statements are index probes by construction, so we say so (ADR 0003).
+PINNED_PLANS = {
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_memoize": "off",
+    "jit": "off",
+}
+
+
+async def open_pool(url: str, *, size: int = 10) -> Pool:
+    """Open the pool that reads and single statements use."""
+    return await asyncpg.create_pool(
+        url,
+        min_size=1,
+        max_size=size,
+        reset=_no_reset,
+        timeout=CONNECT_TIMEOUT_S,
+        command_timeout=COMMAND_TIMEOUT_S,
+        server_settings={**_SESSION, "jit": "off", "application_name": "lastro"},
+    )
+
+
+async def open_lane_connection(url: str, name: str) -> Connection:
+    """Open the one connection of a lane, its plans pinned to index loops."""
+    return await asyncpg.connect(
+        url,
+        timeout=CONNECT_TIMEOUT_S,
+        command_timeout=COMMAND_TIMEOUT_S,
+        server_settings={**_SESSION, **PINNED_PLANS, "application_name": f"lastro lane {name}"},
+    )
+
+
+async def _no_reset(_: Any) -> None:  # noqa: ANN401
+    """Send nothing on release: we never set session state, and the default costs a statement."""

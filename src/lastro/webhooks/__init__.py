@@ -1,0 +1,1 @@
+"""Endpoints of clients and the deliveries that carry events to them."""
