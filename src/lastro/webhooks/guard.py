@@ -15,6 +15,7 @@ from aiohttp.abc import AbstractResolver
 URL_MIN_LENGTH = 8
 URL_MAX_LENGTH = 2048
 _HOST_MAX_LENGTH = 253
+_CONNECTIONS_MAX = 1024  # far above what the sender has in flight: a request that waits here loses its 5 s
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 _PLAIN = re.compile(r"[!-\[\]-~]*", re.ASCII)  # printable ASCII without space and backslash
@@ -48,8 +49,6 @@ _FORBIDDEN_V4 = tuple(
 _FORBIDDEN_V6 = tuple(
     (IPv6Network(network), reason)
     for network, reason in (
-        ("::/128", "unspecified"),
-        ("::1/128", "loopback"),
         ("fd00:ec2::254/128", "cloud metadata"),
         ("fc00::/7", "private"),
         ("fe80::/10", "link-local"),
@@ -109,11 +108,11 @@ def check_url(url: str, *, allow_loopback_http: bool) -> str | None:
         return "must not have a fragment"
     try:
         parts = urlsplit(url)
-        host, sender_host = parts.hostname or "", yarl.URL(url).host
+        host, sender_host = parts.hostname or "", yarl.URL(url).raw_host or ""
     except ValueError:
         return "is not a valid URL"
     # What is checked here must be what the sender will connect to, and the two read URLs separately.
-    if host != sender_host:
+    if host != sender_host and (_literal(host) is None or _literal(host) != _literal(sender_host)):
         return "must have a host that is written plainly"
     return _wrong_authority(parts) or _wrong_host(parts.scheme, host, allow_loopback_http=allow_loopback_http)
 
@@ -126,7 +125,7 @@ def guarded_connector(*, live: bool, resolver: AbstractResolver | None = None) -
     """
     factory: Callable[..., socket.socket] | None = _guarded_socket if live else None
     return aiohttp.TCPConnector(
-        limit=0,  # the sender bounds what is in flight per endpoint
+        limit=_CONNECTIONS_MAX,
         ttl_dns_cache=30,
         resolver=resolver,
         socket_factory=factory,
@@ -149,8 +148,10 @@ def _reason_v4(address: IPv4Address) -> str | None:
 def _reason_v6(address: IPv6Address) -> str | None:
     if address.scope_id is not None:
         return "scoped"
-    if address in (IPv6Address("::"), IPv6Address("::1")):
-        return "unspecified" if int(address) == 0 else "loopback"
+    if address.is_unspecified:
+        return "unspecified"
+    if address.is_loopback:
+        return "loopback"
     carrier = _embedded(address)
     if carrier is not None:
         # Forbidden whatever it carries; the reason tells what was hidden in it.
@@ -177,6 +178,8 @@ def _wrong_authority(parts: SplitResult) -> str | None:
         return "must name a host"
     if "@" in parts.netloc:
         return "must not have user information"
+    if "[" in parts.netloc and not isinstance(_literal(parts.hostname), IPv6Address):
+        return "must have an IPv6 host in its brackets"
     try:
         port = parts.port
     except ValueError:
@@ -205,7 +208,7 @@ def _wrong_host(scheme: str, host: str, *, allow_loopback_http: bool) -> str | N
 
 def _literal(host: str) -> IPv4Address | IPv6Address | None:
     try:
-        return ipaddress.ip_address(host)
+        return None if "%" in host else ipaddress.ip_address(host)
     except ValueError:
         return None
 
