@@ -95,7 +95,13 @@ async def test_a_lowered_limit_counts_the_calls_already_made(server):
     async with shared(server.connection_url) as rates:
         for _ in range(5):
             await rates.take("lowered", "r", 5)
-        assert not (await rates.take("lowered", "r", 2)).allowed
+        raw = server.client()
+        key = raw.keys("*7:lowered:r")[0]
+        raw.lset(key, 0, int(raw.lindex(key, 0)) - 50_000_000)
+        refused = await rates.take("lowered", "r", 2)
+        # The first call leaves in 10 s, but the fourth must leave before a limit of 2 has room again.
+        assert not refused.allowed
+        assert refused.retry_after_s > 11
         assert (await rates.take("lowered", "r", 7)).remaining == 1
 
 
