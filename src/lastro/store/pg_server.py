@@ -20,6 +20,7 @@ from lastro.store.pg_place import SOCKET_NAME, EmbeddedError, Place, drop_socket
 
 READY_TIMEOUT_S = 1800.0  # recovery after a crash reads up to max_wal_size from a possibly slow disk
 ENDING_TIMEOUT_S = 30.0  # how long the processes of a killed server may take to leave
+ASK_TIMEOUT_S = 5.0
 SILENCE_MAX_S = 30.0
 NOTICE_EVERY_S = 5.0
 STOP_STEPS = ((signal.SIGINT, 120.0), (signal.SIGQUIT, 20.0), (signal.SIGKILL, 10.0))
@@ -64,10 +65,10 @@ class Reply(Enum):
     SILENCE = "nobody is there, or nobody speaks"
 
 
-def ask(directory: Path, timeout_s: float = 5.0) -> Reply:
+def ask(directory: Path) -> Reply:
     """Ask for a connection through this socket; raise when we are refused for good."""
     with socket.socket(socket.AF_UNIX) as link:
-        link.settimeout(timeout_s)
+        link.settimeout(ASK_TIMEOUT_S)
         try:
             link.connect(str(directory / SOCKET_NAME))
             asked = f"user\0{ROLE}\0database\0{DATABASE}\0\0".encode()
