@@ -234,8 +234,8 @@ async def revoke_api_key(services: Services, api_key_id: str, *, actor: str) -> 
     now = services.clock.now()
     async with services.pool.acquire() as tx, tx.transaction(isolation=ISOLATION):
         if await queries.move_api_key_to_revoked(tx, api_key_id, now):
-            change = {"before": {"revoked_at": None}, "after": {"revoked_at": now}}
-            await _audit(tx, actor, "api_key.revoke", api_key_id, **change, now=now)
+            old, new = {"revoked_at": None}, {"revoked_at": now}
+            await _audit(tx, actor, "api_key.revoke", api_key_id, before=old, after=new, now=now)
         api_key = await queries.load_api_key(tx, api_key_id)
     if api_key is None:
         raise NotFound("There is no such API key.", param="id")
