@@ -39,7 +39,11 @@ INSERT_CLAIMS = insert_sql(
 
 
 async def insert_claims(
-    tx: Connection, claims: Sequence[tuple[Claim, int | None, bytes | None]], *, now: datetime, sealed: bool = False
+    tx: Connection,
+    claims: Sequence[tuple[Claim, int | None, bytes | None]],
+    *,
+    now: datetime,
+    sealed: bool = False,
 ) -> None:
     """Claim keys in the transaction of their effect; with the answer where it is decided already."""
     rows = [(*claim, status, answer, sealed, now) for claim, status, answer in claims]
@@ -67,4 +71,3 @@ async def move_answers(tx: Connection, answers: Iterable[Answer]) -> None:
     rows = sorted(answers)
     if rows:
         await tx.execute(MOVE_ANSWERS, *columns(rows, 4))
-

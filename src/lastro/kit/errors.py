@@ -1,11 +1,13 @@
-"""Every error that a caller can see: its stable code, its HTTP status and its words, on one page."""
+"""Every error that a caller can see: its stable code, its HTTP status, its words and its body, on one page."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import msgspec
+
 
 class LastroError(Exception):
-    """An answer other than success; `api/wire.py` is the one place that renders it."""
+    """An answer other than success; `render` below is the one place that writes it."""
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal_error"
@@ -309,3 +311,13 @@ class Unavailable(LastroError):
 def catalogue() -> list[type[LastroError]]:
     """All errors, by status and code: the reference page and the OpenAPI document are printed from it."""
     return sorted([*LastroError.__subclasses__(), LastroError], key=lambda error: (error.status, error.code))
+
+
+def render(error: LastroError, request_id: str) -> bytes:
+    """Write the one error body there is."""
+    inner: dict[str, Any] = {"code": error.code, "message": error.text, "requestId": request_id}
+    if error.param is not None:
+        inner["param"] = error.param
+    if error.details:
+        inner["details"] = dict(error.details)
+    return msgspec.json.encode({"error": inner})

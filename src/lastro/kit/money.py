@@ -24,3 +24,12 @@ def share_half_up(amount: int, numerator: int, denominator: int) -> int:
 def fee_cents(amount_cents: int, *, fixed_cents: int, bps: int) -> int:
     """Return the fixed fee plus the basis points of the amount, rounded half up."""
     return fixed_cents + share_half_up(amount_cents, bps, BPS_WHOLE)
+
+
+def fine_cents(amount_cents: int, *, kind: str | None, hundredths: int | None) -> int:
+    """Return the fine on an amount: hundredths of a real (VALUE) or of a percent (PERCENT), rounded half up."""
+    if kind == "VALUE":
+        return hundredths or 0
+    if kind == "PERCENT":
+        return share_half_up(amount_cents, hundredths or 0, BPS_WHOLE)
+    return 0

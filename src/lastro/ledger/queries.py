@@ -1,6 +1,7 @@
 """SQL of the ledger's writes, set by set."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from lastro.ledger.model import Balance, Entry, Leg, Movement, MovementStatus
 from lastro.store.pool import Connection
@@ -78,7 +79,9 @@ WHERE movements.account_id = given.account_id AND movements.movement_id = given.
   AND movements.status = 'PENDING'"""
 
 
-async def move_movements(tx: Connection, moves: Sequence[tuple[str, str, MovementStatus, str | None]]) -> None:
+async def move_movements(
+    tx: Connection, moves: Sequence[tuple[str, str, MovementStatus, str | None]]
+) -> None:
     """Settle pending movements: (account, movement, POSTED or REVERSED, new metadata or None)."""
     await tx.execute(MOVE_MOVEMENTS, *columns(sorted(moves), 4))
 
@@ -97,3 +100,41 @@ async def list_legs(tx: Connection, movements: Sequence[tuple[str, str]]) -> dic
     for row in rows:
         found.setdefault(row["movement_id"], []).append(Leg(row["book"], row["amount_cents"], row["kind"]))
     return {movement_id: tuple(legs) for movement_id, legs in found.items()}
+
+
+LIST_METADATA = """
+SELECT movements.movement_id, movements.metadata
+FROM unnest($1::text[], $2::text[]) AS given (account_id, movement_id)
+JOIN movements ON movements.account_id = given.account_id AND movements.movement_id = given.movement_id"""
+
+
+async def list_metadata(tx: Connection, movements: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return the metadata of movements, by movement id: a refund repeats its original's."""
+    rows = await tx.fetch(LIST_METADATA, *columns(movements, 2))
+    return {row["movement_id"]: row["metadata"] for row in rows}
+
+
+LIST_FACTS = """
+SELECT facts.account_id, facts.kind, facts.external_id
+FROM unnest($1::text[], $2::text[], $3::text[]) AS given (account_id, kind, external_id)
+JOIN facts ON facts.account_id = given.account_id AND facts.kind = given.kind
+    AND facts.external_id = given.external_id"""
+
+FactKey = tuple[str, str, str]
+
+
+async def list_facts(tx: Connection, facts: Iterable[FactKey]) -> set[FactKey]:
+    """Return which of these outside facts are booked already."""
+    rows = await tx.fetch(LIST_FACTS, *columns(sorted(set(facts)), 3))
+    return {(row[0], row[1], row[2]) for row in rows}
+
+
+INSERT_FACTS = insert_sql(
+    "facts", account_id="text", kind="text", external_id="text", movement_id="text", at="timestamptz"
+)
+
+
+async def insert_facts(tx: Connection, facts: Sequence[tuple[str, str, str, str | None, datetime]]) -> None:
+    """Store outside facts with their effect: (account, kind, external id, movement, instant)."""
+    if facts:
+        await tx.execute(INSERT_FACTS, *columns(facts, 5))

@@ -140,3 +140,19 @@ def new_event(account_id: str, name: EventName, data: EventData, *, now: datetim
     event_id = f"evt_{new_id(now)}"
     body = msgspec.json.encode({"event": name, "data": data, "eventId": event_id})
     return Event(account_id, event_id, name, body, now)
+
+
+class Alarm(NamedTuple):
+    """Something that a person must look at: us to the operators."""
+
+    account_id: str
+    alarm_id: str
+    kind: str
+    subject: str
+    detail: str
+    created_at: datetime
+
+
+def new_alarm(account_id: str, kind: str, subject: str, detail: str, *, now: datetime) -> Alarm:
+    """Give an alarm its id."""
+    return Alarm(account_id, new_id(now), kind, subject, detail, now)

@@ -52,6 +52,7 @@ class Order(NamedTuple):
     pix_key_type: str | None
     txid: str | None
     beneficiary: Party
+    receiver_account_id: str | None
     submitted_at: datetime
 
 
@@ -105,6 +106,9 @@ class ChargeOrder(NamedTuple):
     txid: str
     amount_cents: int
     due_on: date | None
+    fine_on: date | None
+    fine_type: str | None
+    fine_hundredths: int | None
     expires_at: datetime
     created_at: datetime
 
@@ -230,6 +234,9 @@ class Provider(Protocol):
 
     async def look_up_code(self, url: str, paid_on: date) -> CodeView | None | Unknown:
         """Fetch what stands behind a dynamic code's address, priced for a day."""
+
+    async def hand_over(self, credit: Credit) -> None:
+        """Take note of a credit between two accounts of this service (`internal_credits` providers only)."""
 
     async def list_settled(self, since: datetime, until: datetime) -> Statement | Unknown:
         """List what settled in [since, until): the safety net for lost notifications."""

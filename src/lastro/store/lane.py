@@ -109,7 +109,9 @@ class Lane(Generic[Context, Command, Result]):
                 results = await self._run(batch)
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
                 fault = classify(error)
-                log.warning("lane_fault", lane=self._spec.name, fault=fault, attempt=attempt, error=str(error))
+                log.warning(
+                    "lane_fault", lane=self._spec.name, fault=fault, attempt=attempt, error=str(error)
+                )
                 if fault is Fault.POISON:
                     await self._bisect(batch, error)
                     return

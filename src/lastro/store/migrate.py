@@ -18,7 +18,9 @@ INSERT_STEP = "INSERT INTO schema_steps (file, step, applied_at) VALUES ($1, $2,
 def files() -> list[tuple[str, list[str]]]:
     """Return every migration file in order, cut into its statements."""
     folder = resources.files("lastro.store") / "migrations"
-    found = sorted((item.name, item.read_text("utf-8")) for item in folder.iterdir() if item.name.endswith(".sql"))
+    found = sorted(
+        (item.name, item.read_text("utf-8")) for item in folder.iterdir() if item.name.endswith(".sql")
+    )
     return [(name, _statements(text)) for name, text in found]
 
 

@@ -1,0 +1,1 @@
+"""Charges: receive money by QR code, in three variants, from creation to refund."""

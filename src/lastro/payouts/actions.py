@@ -1,0 +1,208 @@
+"""Sending: intent in one commit, the provider's call outside any transaction, the outcome in another."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from lastro.accounts.queries import list_accounts
+from lastro.idempotency.actions import Told
+from lastro.idempotency.decide import Claim, Fresh, Own, Pending, Replay, judge_batch
+from lastro.idempotency.queries import insert_claims, list_stored, load_stored
+from lastro.kit.crash import crash_point
+from lastro.kit.errors import ExternalRefConflict, LastroError, Unavailable, render
+from lastro.ledger.actions import write
+from lastro.ledger.model import Booked
+from lastro.ledger.queries import lock_balances
+from lastro.limits.decide import window_at
+from lastro.limits.queries import list_consumed, put_consumed
+from lastro.payouts.decide import Send, beneficiary_of, consume, first_check_at, send
+from lastro.payouts.model import Fact, Payout
+from lastro.payouts.outcomes import LEARN, Learn, News, Render
+from lastro.payouts.queries import insert_payouts, list_external_refs, load_payout
+from lastro.provider.port import Accepted, Order, Outcome, Rejected, Unknown
+from lastro.services import Services
+from lastro.store.lane import LaneSpec
+from lastro.store.pool import Connection
+from lastro.store.work import Work, WorkKind, put_work
+
+PROVIDER_TIMEOUT_S = 10
+WAIT_FOR_FIRST_S = 5.0
+IN_FLIGHT_MAX = 1_000
+STORED_REFUSALS = frozenset({404, 422})
+
+
+class Made(NamedTuple):
+    """The intent is committed and the funds are held: submit it."""
+
+    payout: Payout
+
+
+class _Batch(NamedTuple):
+    """What a batch of intents writes."""
+
+    payouts: list[Payout]
+    booked: list[Booked]
+    claims: list[tuple[Claim, int | None, bytes | None]]
+
+
+async def send_all(
+    services: Services, tx: Connection, commands: Sequence[Send]
+) -> Sequence[Made | Pending | Told | LastroError]:
+    """Commit a batch of intents: gather, decide, apply."""
+    now, real_now = services.clock.now(), services.clock.real()
+    account_ids = [c.claim.account_id for c in commands]
+    window = window_at(now)
+    balances = await lock_balances(tx, account_ids)
+    accounts = await list_accounts(tx, account_ids)
+    stored = await list_stored(tx, [c.claim for c in commands])
+    consumed = await list_consumed(tx, [(account_id, window.start) for account_id in account_ids])
+    taken = await list_external_refs(
+        tx, [(c.claim.account_id, c.external_ref) for c in commands if c.external_ref]
+    )
+    batch = _Batch([], [], [])
+    results: list[Made | Pending | Told | LastroError] = []
+    touched: dict[tuple[str, datetime], int] = {}
+    for command, verdict in zip(commands, judge_batch([c.claim for c in commands], stored), strict=True):
+        if not isinstance(verdict, Fresh):
+            results.append(await _known(tx, verdict, command))
+            continue
+        account_id = command.claim.account_id
+        key = (account_id, window.start)
+        try:
+            decided = send(
+                command,
+                account=accounts[account_id],
+                balance=balances[account_id],
+                window=window,
+                consumed_cents=consumed.get(key, 0),
+                taken_refs=taken,
+                now=now,
+                real_now=real_now,
+            )
+        except LastroError as error:
+            results.append(_refuse(error, command, batch))
+            continue
+        balances[account_id] = decided.booked.balance
+        consumed = consume(consumed, [decided.payout])
+        touched[key] = consumed[key]
+        if command.external_ref:
+            taken.add((account_id, command.external_ref))
+        payout = decided.payout
+        batch.payouts.append(
+            payout._replace(next_poll_at=first_check_at(payout, services.provider.first_check_s))
+        )
+        batch.booked.append(decided.booked)
+        batch.claims.append((command.claim, None, None))
+        results.append(Made(batch.payouts[-1]))
+    await insert_claims(tx, batch.claims, now=now)
+    await insert_payouts(tx, batch.payouts)
+    await write(tx, batch.booked)
+    await put_consumed(tx, touched)
+    await put_work(
+        tx, [Work(p.account_id, WorkKind.PAYOUT, p.payout_id, p.next_poll_at or now) for p in batch.payouts]
+    )
+    return results
+
+
+async def _known(
+    tx: Connection, verdict: Own | Pending | Replay | LastroError, command: Send
+) -> Made | Pending | Told | LastroError:
+    if isinstance(verdict, Replay):
+        return Told(verdict.status, verdict.answer, replayed=True)
+    if isinstance(verdict, Own):
+        payout = await load_payout(tx, command.claim.account_id, command.claim.record_id)
+        return Made(payout) if payout else Unavailable(retry_after_s=1)
+    return verdict
+
+
+def _refuse(error: LastroError, command: Send, batch: _Batch) -> Told | LastroError:
+    """Store a refusal that a rule decided, so that a retry hears the same; others may be tried again."""
+    if error.status not in STORED_REFUSALS and not isinstance(error, ExternalRefConflict):
+        return error
+    body = render(error, command.request_id)
+    batch.claims.append((command.claim, error.status, body))
+    return Told(error.status, body, replayed=False)
+
+
+SEND: LaneSpec[Services, Send, Made | Pending | Told] = LaneSpec(
+    "payouts.send", send_all, lambda command: command.claim.account_id
+)
+
+
+async def send_payout(services: Services, command: Send, render_result: Render) -> Told:
+    """Send a payout and return the answer that stands for its Idempotency-Key."""
+    if len(services.tasks) >= IN_FLIGHT_MAX:
+        raise Unavailable(retry_after_s=1)
+    result = await services.lanes.submit(SEND, command)
+    if isinstance(result, Told):
+        return result
+    if isinstance(result, Pending):
+        return await _wait_for_first(services, command.claim, result.record_id, render_result)
+    crash_point("payout.intent")
+    # The caller may go away; what follows an intent belongs to the service.
+    return await asyncio.shield(services.tasks.spawn(carry_out(services, result.payout, render_result)))
+
+
+async def carry_out(services: Services, payout: Payout, render_result: Render) -> Told:
+    """Submit a committed intent once, in time, and record what came of it."""
+    outcome = await _submit(services, payout)
+    crash_point("payout.submitted")
+    news = _news_of(outcome)
+    learned = await services.lanes.submit(
+        LEARN, Learn(payout.account_id, payout.payout_id, (news,), render=render_result)
+    )
+    crash_point("payout.outcome")
+    if learned.answer is None:
+        raise Unavailable(retry_after_s=1)
+    return learned.answer
+
+
+async def _submit(services: Services, payout: Payout) -> Outcome:
+    order = Order(
+        account_id=payout.account_id,
+        reference=payout.reference,
+        end_to_end_id=payout.end_to_end_id,
+        amount_cents=payout.amount_cents,
+        pix_key=payout.pix_key,
+        pix_key_type=payout.pix_key_type,
+        txid=payout.txid,
+        beneficiary=beneficiary_of(payout),
+        receiver_account_id=payout.receiver_account_id,
+        submitted_at=payout.submitted_at,
+    )
+    if services.clock.real() >= payout.submit_before:
+        return Unknown("the time to submit was over")
+    try:
+        async with asyncio.timeout(PROVIDER_TIMEOUT_S):
+            return await services.provider.submit(order)
+    except TimeoutError:
+        return Unknown("no answer from the provider in time")
+    except (LastroError, OSError) as error:
+        return Unknown(f"the call to the provider failed: {error}")
+
+
+def _news_of(outcome: Outcome) -> News:
+    if isinstance(outcome, Accepted):
+        return News(Fact.ACCEPTED, provider_code=outcome.provider_code)
+    if isinstance(outcome, Rejected):
+        return News(Fact.REJECTED, code=outcome.code, message=outcome.message, response=outcome.response)
+    return News(Fact.NO_ANSWER, message=outcome.reason)
+
+
+async def _wait_for_first(services: Services, claim: Claim, payout_id: str, render_result: Render) -> Told:
+    """Wait for the first request with this key; past 5 s its intent is answered as unknown, for both."""
+    wait_s, waited_s = 0.02, 0.0
+    while waited_s < WAIT_FOR_FIRST_S:
+        row = await load_stored(services.pool, claim.account_id, claim.key)
+        if row is not None and row.status is not None and row.answer is not None:
+            return Told(row.status, row.answer, replayed=True)
+        await asyncio.sleep(wait_s)
+        waited_s, wait_s = waited_s + wait_s, min(wait_s * 2, 0.25)
+    news = News(Fact.NO_ANSWER, message="a repeated request waited five seconds")
+    learned = await services.lanes.submit(
+        LEARN, Learn(claim.account_id, payout_id, (news,), render=render_result)
+    )
+    if learned.answer is None:
+        raise Unavailable(retry_after_s=1)
+    return learned.answer._replace(replayed=True)

@@ -1,0 +1,277 @@
+"""The rules of sending as plain functions: drafts, refusals in their order, movements, check times."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import msgspec
+
+from lastro.accounts.model import Account
+from lastro.idempotency.decide import Claim
+from lastro.kit.clock import payment_date, utc
+from lastro.kit.documents import mask_document
+from lastro.kit.errors import AccountDisabled, ExternalRefConflict, InsufficientFunds, LastroError
+from lastro.kit.money import fee_cents
+from lastro.ledger.decide import book, legs_back, legs_out, legs_reversed
+from lastro.ledger.model import Balance, Booked, MovementStatus, MovementType, Posting, Source
+from lastro.limits.decide import Window, check_limits
+from lastro.payouts.model import (
+    CHECKS_S,
+    DAILY_S,
+    HOURLY_S,
+    SUBMIT_WITHIN_S,
+    PaymentMethod,
+    Payout,
+    PayoutStatus,
+)
+from lastro.provider.port import Party
+
+CHECK_SLACK_S = 0.3
+
+
+class Destination(NamedTuple):
+    """Where the money goes, as DICT or the code's address told."""
+
+    method: PaymentMethod
+    pix_key: str
+    pix_key_type: str | None
+    party: Party
+    receiver_account_id: str | None = None
+    qr_code: str | None = None
+    qr_code_decode_id: str | None = None
+    txid: str | None = None
+
+
+class Ids(NamedTuple):
+    """Ids drawn before anything is stored."""
+
+    payout_id: str
+    movement_id: str
+    end_to_end_id: str
+    reference: str
+
+
+class Send(NamedTuple):
+    """Send this much there; `refusal` is what the gathering outside already knows against it."""
+
+    claim: Claim
+    ids: Ids
+    amount_cents: int
+    description: str | None
+    external_ref: str | None
+    destination: Destination | None
+    refusal: LastroError | None
+    request_id: str
+
+
+class Sent(NamedTuple):
+    """A decided payout: its record and its place in the ledger."""
+
+    payout: Payout
+    booked: Booked
+
+
+def send(
+    command: Send,
+    *,
+    account: Account,
+    balance: Balance,
+    window: Window,
+    consumed_cents: int,
+    taken_refs: set[tuple[str, str]],
+    now: datetime,
+    real_now: datetime,
+) -> Sent:
+    """Decide one payout in the fixed order: enabled, existence, state, limits, funds."""
+    if not account.enabled:
+        raise AccountDisabled
+    if command.refusal is not None:
+        raise command.refusal
+    if command.destination is None:
+        raise TypeError("a command without a destination carries its refusal")
+    if command.external_ref and (account.account_id, command.external_ref) in taken_refs:
+        raise ExternalRefConflict(param="externalRef")
+    check_limits(account, window, consumed_cents, command.amount_cents)
+    fee = fee_cents(command.amount_cents, fixed_cents=account.pix_out_fee_cents, bps=account.pix_out_fee_bps)
+    if command.amount_cents + fee > balance.available_cents:
+        raise InsufficientFunds(
+            availableCents=str(max(0, balance.available_cents)), requiredCents=str(command.amount_cents + fee)
+        )
+    payout = _record(command, command.destination, account, fee, window, now, real_now)
+    return Sent(payout, book(balance, hold_posting(payout, account), now=now))
+
+
+def _record(
+    command: Send,
+    destination: Destination,
+    account: Account,
+    fee: int,
+    window: Window,
+    now: datetime,
+    real_now: datetime,
+) -> Payout:
+    return Payout(
+        account_id=account.account_id,
+        payout_id=command.ids.payout_id,
+        movement_id=command.ids.movement_id,
+        payment_method=destination.method,
+        pix_key=destination.pix_key,
+        pix_key_type=destination.pix_key_type,
+        qr_code=destination.qr_code,
+        qr_code_decode_id=destination.qr_code_decode_id,
+        txid=destination.txid,
+        amount_cents=command.amount_cents,
+        fee_cents=fee,
+        description=command.description,
+        status=PayoutStatus.PENDING,
+        end_to_end_id=command.ids.end_to_end_id,
+        reference=command.ids.reference,
+        provider_code=None,
+        refund_end_to_end_id=None,
+        refunded_cents=0,
+        submitted_at=now,
+        submit_before=real_now + timedelta(seconds=SUBMIT_WITHIN_S),
+        paid_at=None,
+        last_polled_at=None,
+        next_poll_at=None,
+        poll_attempts=0,
+        not_found_count=0,
+        last_error=None,
+        provider_response=None,
+        provider_status_code=None,
+        resolved_at=None,
+        external_ref=command.external_ref,
+        idempotency_key=command.claim.key,
+        window_start=window.start,
+        receiver_account_id=destination.receiver_account_id,
+        beneficiary=msgspec.json.encode(destination.party._asdict()).decode(),
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def beneficiary_of(payout: Payout) -> Party:
+    """Return the beneficiary as it was at send time."""
+    return Party(**msgspec.json.decode(payout.beneficiary))
+
+
+def hold_posting(payout: Payout, account: Account) -> Posting:
+    """Hold amount and fee: a pending debit that already reduces the balance."""
+    return _debit(payout, account, payout.movement_id, MovementStatus.PENDING)
+
+
+def take_again_posting(
+    payout: Payout, account: Account, movement_id: str, *, settled_at: datetime
+) -> Posting:
+    """Book a payout that settled after all: the provider has taken it, so it is taken, also below zero."""
+    posting = _debit(payout, account, movement_id, MovementStatus.POSTED)
+    return posting._replace(metadata=metadata(payout, account, settled_at=settled_at))
+
+
+def _debit(payout: Payout, account: Account, movement_id: str, status: MovementStatus) -> Posting:
+    return Posting(
+        movement_id=movement_id,
+        type=MovementType.DEBIT,
+        source=Source.PIX_OUT,
+        status=status,
+        description=f"Pix sent to {beneficiary_of(payout).name}",
+        fee_cents=payout.fee_cents or None,
+        reverses_id=None,
+        metadata=metadata(payout, account, settled_at=None),
+        legs=legs_out(payout.amount_cents, payout.fee_cents),
+    )
+
+
+def reverse_posting(payout: Payout, account: Account, movement_id: str) -> Posting:
+    """Give amount and fee of a failed or cancelled payout back."""
+    return Posting(
+        movement_id=movement_id,
+        type=MovementType.CREDIT,
+        source=Source.PIX_OUT,
+        status=MovementStatus.POSTED,
+        description=f"Reversal of Pix to {beneficiary_of(payout).name}",
+        fee_cents=None,
+        reverses_id=payout.movement_id,
+        metadata=metadata(payout, account, settled_at=None, return_id=None, returned=True),
+        legs=legs_reversed(legs_out(payout.amount_cents, payout.fee_cents)),
+    )
+
+
+def refund_posting(
+    payout: Payout, account: Account, movement_id: str, *, return_id: str, amount_cents: int
+) -> Posting:
+    """Credit what came back of a settled payout; its fee stays."""
+    return Posting(
+        movement_id=movement_id,
+        type=MovementType.CREDIT,
+        source=Source.PIX_OUT,
+        status=MovementStatus.POSTED,
+        description=f"Refund of Pix to {beneficiary_of(payout).name}",
+        fee_cents=None,
+        reverses_id=payout.movement_id,
+        metadata=metadata(payout, account, settled_at=payout.paid_at, return_id=return_id, returned=True),
+        legs=legs_back(amount_cents),
+    )
+
+
+def metadata(
+    payout: Payout,
+    account: Account,
+    *,
+    settled_at: datetime | None,
+    return_id: str | None = None,
+    returned: bool = False,
+) -> str:
+    """Write the metadata of a PIX_OUT movement; the end-to-end id shows once the payout has settled."""
+    party = beneficiary_of(payout)
+    written: dict[str, object] = {
+        "date": utc(payout.created_at),
+        "payer": {"branch": account.branch, "account": account.account_number},
+        "endToEndId": payout.end_to_end_id if settled_at else None,
+        "beneficiary": {
+            "pixKey": payout.pix_key or None,
+            "pixKeyType": payout.pix_key_type,
+            "name": party.name,
+            "document": mask_document(party.document),
+            "branch": party.branch,
+            "account": party.account,
+            "ispb": party.ispb,
+            "accountType": party.account_type,
+            "institution": party.institution,
+        },
+        "pixAccountId": payout.account_id,
+        "paymentDate": payment_date(settled_at) if settled_at else None,
+    }
+    if returned:
+        written["refundEndToEndId"] = return_id
+    return msgspec.json.encode(written).decode()
+
+
+def first_check_at(payout: Payout, first_check_s: float) -> datetime:
+    """Return when a payout without an outcome is looked up first: after its last instant to be sent."""
+    return payout.submitted_at + timedelta(seconds=SUBMIT_WITHIN_S + first_check_s)
+
+
+def next_check_at(payout: Payout, *, now: datetime) -> datetime:
+    """Return the next instant of the schedule, counted from submission or, unanswered, from its deadline."""
+    if payout.status == PayoutStatus.STUCK:
+        return now + timedelta(seconds=DAILY_S)
+    begin = payout.submitted_at
+    if payout.status == PayoutStatus.SUBMITTED_UNKNOWN:
+        begin += timedelta(seconds=SUBMIT_WITHIN_S)
+    for offset_s in CHECKS_S:
+        at = begin + timedelta(seconds=offset_s + CHECK_SLACK_S)
+        if at > now:
+            return at
+    return now + timedelta(seconds=HOURLY_S)
+
+
+def consume(
+    consumed: Mapping[tuple[str, datetime], int], payouts: Sequence[Payout]
+) -> dict[tuple[str, datetime], int]:
+    """Return the windows after these payouts."""
+    after = dict(consumed)
+    for payout in payouts:
+        key = (payout.account_id, payout.window_start)
+        after[key] = after.get(key, 0) + payout.amount_cents
+    return after

@@ -1,0 +1,111 @@
+"""Checks: open payouts are looked up on their schedule, and what the provider says is learned."""
+
+import asyncio
+from datetime import timedelta
+
+import structlog
+
+from lastro.payouts.model import NOT_FOUND_TIMES, STUCK_AFTER, Fact, Payout, PayoutStatus
+from lastro.payouts.outcomes import LEARN, Learn, Learned, News, Render
+from lastro.payouts.queries import list_by_id
+from lastro.provider.port import OrderStatus, OrderView, Unknown
+from lastro.services import Services
+from lastro.store.work import WorkKind, take_work
+
+BATCH_MAX = 256
+LEASE_S = 30.0
+PROVIDER_TIMEOUT_S = 10
+
+log = structlog.get_logger()
+
+
+async def check_due(services: Services, render_result: Render) -> int:
+    """Check the payouts that are due and return how many there were."""
+    due = await take_work(
+        services.pool,
+        WorkKind.PAYOUT,
+        now=services.clock.now(),
+        real_now=services.clock.real(),
+        batch_max=BATCH_MAX,
+        lease_s=LEASE_S,
+    )
+    if not due:
+        return 0
+    payouts = await list_by_id(services.pool, [(work.account_id, work.id) for work in due])
+    await check(services, list(payouts.values()), render_result)
+    return len(due)
+
+
+async def check(services: Services, payouts: list[Payout], render_result: Render | None) -> list[Learned]:
+    """Look payouts up at the provider and learn what it says."""
+    by_account: dict[str, list[Payout]] = {}
+    for payout in payouts:
+        by_account.setdefault(payout.account_id, []).append(payout)
+    answers = await asyncio.gather(*(_look_up(services, group) for group in by_account.values()))
+    commands = [
+        _learn(services, payout, view, render_result)
+        for group, views in zip(by_account.values(), answers, strict=True)
+        for payout, view in zip(group, views, strict=True)
+    ]
+    return await asyncio.gather(*(services.lanes.submit(LEARN, command) for command in commands))
+
+
+async def _look_up(services: Services, payouts: list[Payout]) -> list[OrderView | Unknown]:
+    references = [payout.reference for payout in payouts]
+    try:
+        async with asyncio.timeout(PROVIDER_TIMEOUT_S):
+            return list(await services.provider.look_up(payouts[0].account_id, references))
+    except TimeoutError:
+        return [Unknown("no answer in time")] * len(payouts)
+
+
+def _learn(
+    services: Services, payout: Payout, view: OrderView | Unknown, render_result: Render | None
+) -> Learn:
+    not_found = isinstance(view, OrderView) and view.status is OrderStatus.NOT_FOUND
+    news = [*_overdue(services, payout), *news_of(view)]
+    if not_found and _never_had(services, payout):
+        news.append(News(Fact.NEVER_HAD, message="the provider never received it"))
+    if services.clock.now() - payout.created_at >= STUCK_AFTER:
+        news.append(News(Fact.AGED))
+    unanswered = payout.status == PayoutStatus.PENDING
+    return Learn(
+        payout.account_id,
+        payout.payout_id,
+        tuple(news),
+        polled=True,
+        not_found=not_found,
+        render=render_result if unanswered else None,
+    )
+
+
+def _overdue(services: Services, payout: Payout) -> list[News]:
+    """An intent whose time to be sent is over and that has no outcome: its process died or lost touch."""
+    if payout.status != PayoutStatus.PENDING or services.clock.real() < payout.submit_before:
+        return []
+    return [News(Fact.NO_ANSWER, message="no outcome was recorded in time")]
+
+
+def _never_had(services: Services, payout: Payout) -> bool:
+    """Not found often enough, for long enough; a provider that declares no quiet period never says so."""
+    quiet_s = services.provider.quiet_period_s
+    if quiet_s is None or payout.not_found_count + 1 < NOT_FOUND_TIMES:
+        return False
+    return services.clock.real() >= payout.submit_before + timedelta(seconds=quiet_s)
+
+
+def news_of(view: OrderView | Unknown) -> list[News]:
+    """Put what the provider says of an order into facts."""
+    if isinstance(view, Unknown):
+        return []
+    if view.status is OrderStatus.PROCESSING:
+        return [News(Fact.FOUND)]
+    if view.status is OrderStatus.REJECTED:
+        response = {"status": "REJECTED", "code": view.code, "end_to_end_id": view.end_to_end_id}
+        return [News(Fact.REJECTED, at=view.at, code=view.code, message=view.message, response=response)]
+    if view.status is OrderStatus.CANCELLED:
+        return [News(Fact.CANCELLED, at=view.at, code=view.code, message="cancelled at the provider")]
+    if view.status is OrderStatus.SETTLED:
+        returns = [News(Fact.RETURNED_IN_PART, at=item.at, returned=item) for item in view.returns]
+        return [News(Fact.SETTLED, at=view.at), *returns]
+    return []

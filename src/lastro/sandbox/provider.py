@@ -1,0 +1,340 @@
+"""The simulated provider behind the same port as a real one."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from datetime import date, datetime
+
+import msgspec
+
+from lastro.accounts.model import Holder
+from lastro.accounts.queries import (
+    list_holders_by_pix_key,
+    load_account_id_by_short_code,
+    load_holder,
+)
+from lastro.config import Settings
+from lastro.kit.brcode import write_dynamic
+from lastro.kit.clock import Clock, brt
+from lastro.kit.documents import guess_pix_key_type
+from lastro.kit.ids import new_id
+from lastro.kit.money import fine_cents
+from lastro.provider.port import (
+    Accepted,
+    ChargeCreated,
+    ChargeOrder,
+    ChargeStatus,
+    ChargeView,
+    CodeView,
+    Credit,
+    KeyHolder,
+    Order,
+    OrderStatus,
+    OrderView,
+    Outcome,
+    Party,
+    RefundOrder,
+    RefundStatus,
+    RefundView,
+    Rejected,
+    Statement,
+    Unknown,
+)
+from lastro.sandbox import queries
+from lastro.sandbox.decide import (
+    arrives,
+    fate,
+    goes_unanswered,
+    holder_of,
+    rejection_at_submission,
+    scenario,
+)
+from lastro.sandbox.model import Faults, SandboxCharge, Submission
+from lastro.services import Services
+from lastro.store.lane import LaneSet, LaneSpec
+from lastro.store.pool import Connection, Pool
+
+URL_HOST = "sandbox.lastro.test/qr/v2"
+SHORT_CODE_LENGTH = 8
+
+
+async def log_all(_: Services, tx: Connection, submissions: Sequence[Submission]) -> Sequence[bool]:
+    """Append a batch to the provider's log, in a transaction of its own."""
+    await queries.insert_submissions(tx, submissions)
+    return [True] * len(submissions)
+
+
+LOG: LaneSpec[Services, Submission, bool] = LaneSpec("sandbox.log", log_all, lambda item: item.account_id)
+
+
+async def register_all(_: Services, tx: Connection, charges: Sequence[SandboxCharge]) -> Sequence[bool]:
+    """Register a batch of charges."""
+    await queries.insert_charges(tx, {charge[:2]: charge for charge in charges}.values())
+    return [True] * len(charges)
+
+
+REGISTER: LaneSpec[Services, SandboxCharge, bool] = LaneSpec(
+    "sandbox.register", register_all, lambda charge: charge.account_id
+)
+
+
+async def find_holders(_: Services, tx: Connection, pix_keys: Sequence[str]) -> Sequence[Holder | None]:
+    """Look a batch of Pix keys up among the accounts of this service."""
+    found = await list_holders_by_pix_key(tx, pix_keys)
+    return [found.get(pix_key) for pix_key in pix_keys]
+
+
+DICT: LaneSpec[Services, str, Holder | None] = LaneSpec("sandbox.dict", find_holders, lambda _: "")
+
+
+class SandboxProvider:
+    """What happens to an order follows from the order itself; what a person forces is stored."""
+
+    name = "sandbox"
+    first_check_s = 2.0
+    quiet_period_s: float | None = 10.0
+    internal_credits = True
+
+    def __init__(self, settings: Settings, clock: Clock, pool: Pool, lanes: LaneSet[Services]) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._pool = pool
+        self._lanes = lanes
+        self.faults = Faults()
+
+    async def submit(self, order: Order) -> Outcome:
+        """Log the submission first, then answer, or not, as the destination and the faults say."""
+        if await self._fails_before():
+            return Unknown("the provider answered 500")
+        now = self._clock.now()
+        arrived = arrives(order.pix_key)
+        row = Submission(
+            order.account_id,
+            order.reference,
+            new_id(now),
+            order.end_to_end_id,
+            order.amount_cents,
+            order.pix_key,
+            arrived,
+            now,
+        )
+        await self._lanes.submit(LOG, row)
+        if goes_unanswered(order.pix_key) or self._loses_answer():
+            return Unknown("no answer from the provider")
+        code = rejection_at_submission(order.pix_key)
+        if order.receiver_account_id and await self._refuses_receiver(order.receiver_account_id):
+            code = "AC07"
+            await self._pool.execute(
+                queries.INSERT_FORCED, order.account_id, order.reference, OrderStatus.REJECTED, code, now
+            )
+        if code:
+            response = {"status": "REJECTED", "code": code, "end_to_end_id": order.end_to_end_id}
+            return Rejected(code, f"refused with {code}", response)
+        return Accepted(provider_code=row.submission_id)
+
+    async def look_up(self, account_id: str, references: Sequence[str]) -> Sequence[OrderView | Unknown]:
+        """Consult the log, what was forced, and what came back."""
+        if await self._fails_before() or self._loses_answer():
+            return [Unknown("the provider answered 500")] * len(references)
+        logged = await queries.list_submissions(self._pool, account_id, references)
+        forced = await queries.list_forced(self._pool, account_id, references)
+        returns = await queries.list_returns(
+            self._pool, account_id, [submission.end_to_end_id for submission in logged.values()]
+        )
+        now = self._clock.now()
+        views: list[OrderView | Unknown] = []
+        for reference in references:
+            row = logged.get(reference)
+            if row is None:
+                views.append(OrderView(account_id, reference, OrderStatus.NOT_FOUND))
+            else:
+                views.append(fate(row, forced.get(reference), returns.get(row.end_to_end_id, []), now=now))
+        return views
+
+    async def create_charge(self, charge: ChargeOrder) -> ChargeCreated | Rejected | Unknown:
+        """Register a charge; the same txid again gives the same code."""
+        if await self._fails_before():
+            return Unknown("the provider answered 500")
+        await self._lanes.submit(REGISTER, SandboxCharge(*charge, removed_at=None))
+        if self._loses_answer():
+            return Unknown("no answer from the provider")
+        path = "cobv" if charge.due_on else "cob"
+        br_code = write_dynamic(
+            url=f"{URL_HOST}/{path}/{charge.txid}",
+            merchant_name=self._settings.bank_name,
+            city=self._settings.city,
+            amount_cents=charge.amount_cents if not charge.due_on and charge.amount_cents < 10**12 else None,
+        )
+        return ChargeCreated(f"qr_{charge.txid}", br_code, _charge_response(charge, br_code))
+
+    async def look_up_charge(self, account_id: str, txid: str) -> ChargeView | Unknown:
+        """Say what was registered, paid and given back."""
+        if await self._fails_before() or self._loses_answer():
+            return Unknown("the provider answered 500")
+        charge = await queries.load_charge(self._pool, account_id, txid)
+        if charge is None:
+            return ChargeView(ChargeStatus.NOT_FOUND)
+        credits_ = await queries.list_credits_of_charge(self._pool, account_id, txid)
+        found = await queries.list_returns(
+            self._pool, account_id, [credit.end_to_end_id for credit in credits_]
+        )
+        returns = tuple(
+            RefundView(item.return_id, RefundStatus.SETTLED, item.amount_cents, original, item.at)
+            for original, items in found.items()
+            for item in items
+        )
+        return ChargeView(self._charge_status(charge, paid=bool(credits_)), credits_, returns)
+
+    def _charge_status(self, charge: SandboxCharge, *, paid: bool) -> ChargeStatus:
+        if paid:
+            return ChargeStatus.PAID
+        if charge.removed_at is not None:
+            return ChargeStatus.REMOVED
+        return ChargeStatus.EXPIRED if self._clock.now() > charge.expires_at else ChargeStatus.NEW
+
+    async def cancel_charge(self, account_id: str, txid: str) -> Outcome:
+        """Remove a charge unless somebody paid it first."""
+        if await self._fails_before():
+            return Unknown("the provider answered 500")
+        removed = await self._pool.fetchval(queries.REMOVE_CHARGE, account_id, txid, self._clock.now())
+        charge = await queries.load_charge(self._pool, account_id, txid)
+        if self._loses_answer():
+            return Unknown("no answer from the provider")
+        if removed or (charge is not None and charge.removed_at is not None):
+            return Accepted()
+        return Rejected("PAID", "the charge has been paid", {})
+
+    async def refund(self, order: RefundOrder) -> Outcome:
+        """Give a received Pix back; the same return id again changes nothing."""
+        if await self._fails_before():
+            return Unknown("the provider answered 500")
+        await self._pool.execute(
+            queries.INSERT_RETURN,
+            order.account_id,
+            order.return_id,
+            order.end_to_end_id,
+            order.amount_cents,
+            self._clock.now(),
+        )
+        return Unknown("no answer from the provider") if self._loses_answer() else Accepted()
+
+    async def look_up_refund(self, account_id: str, return_id: str) -> RefundView | Unknown:
+        """Say whether a refund went through."""
+        if await self._fails_before() or self._loses_answer():
+            return Unknown("the provider answered 500")
+        row = await self._pool.fetchrow(queries.LOAD_RETURN, account_id, return_id)
+        if row is None:
+            return RefundView(return_id, RefundStatus.NOT_FOUND)
+        return RefundView(return_id, RefundStatus.SETTLED, row["amount_cents"], row["original"], row["at"])
+
+    async def look_up_key(self, pix_key: str, pix_key_type: str | None) -> KeyHolder | None | Unknown:
+        """Find a Pix key among our own accounts, else invent its holder."""
+        if await self._fails_before() or self._loses_answer():
+            return Unknown("DICT did not answer")
+        holder = await self._lanes.submit(DICT, pix_key)
+        if holder is not None:
+            return KeyHolder(pix_key, holder.pix_key_type or "EVP", self._party(holder), holder.account_id)
+        if scenario(pix_key) == "missing":
+            return None
+        kind = pix_key_type or guess_pix_key_type(pix_key)
+        return KeyHolder(pix_key, str(kind), holder_of(pix_key)) if kind else None
+
+    async def look_up_code(self, url: str, paid_on: date) -> CodeView | None | Unknown:
+        """Price the charge behind an address for a day."""
+        if await self._fails_before() or self._loses_answer():
+            return Unknown("the provider answered 500")
+        txid = url.rpartition("/")[2]
+        account_id = await load_account_id_by_short_code(self._pool, txid[:SHORT_CODE_LENGTH])
+        if not url.startswith(f"{URL_HOST}/") or account_id is None:
+            return None
+        charge = await queries.load_charge(self._pool, account_id, txid)
+        holder = await load_holder(self._pool, account_id)
+        if charge is None or holder is None:
+            return None
+        paid = await queries.list_credits_of_charge(self._pool, account_id, txid)
+        late = charge.fine_on is not None and paid_on >= charge.fine_on
+        fine = fine_cents(charge.amount_cents, kind=charge.fine_type, hundredths=charge.fine_hundredths)
+        return CodeView(
+            txid=txid,
+            pix_key=holder.pix_key or "",
+            pix_key_type=holder.pix_key_type or "EVP",
+            receiver=self._party(holder),
+            amount_cents=charge.amount_cents + (fine if late else 0),
+            amount_editable=False,
+            status=self._charge_status(charge, paid=bool(paid)),
+            expires_at=charge.expires_at,
+            due_on=charge.due_on,
+            fine_cents=fine if late else 0,
+            account_id=account_id,
+        )
+
+    async def list_settled(self, since: datetime, until: datetime) -> Statement | Unknown:
+        """List credits and orders of an interval."""
+        if await self._fails_before() or self._loses_answer():
+            return Unknown("the provider answered 500")
+        credits_ = await queries.list_credits(self._pool, since, until)
+        orders: list[OrderView] = []
+        by_account: dict[str, list[str]] = {}
+        for row in await queries.list_submitted(self._pool, since, until):
+            by_account.setdefault(row.account_id, []).append(row.reference)
+        for account_id, references in by_account.items():
+            views = await self.look_up(account_id, sorted(set(references)))
+            orders += [view for view in views if isinstance(view, OrderView)]
+        return Statement(credits_, tuple(orders))
+
+    def _party(self, holder: Holder) -> Party:
+        return Party(
+            holder.name,
+            holder.document,
+            self._settings.ispb,
+            self._settings.bank_name,
+            holder.branch,
+            holder.account_number,
+        )
+
+    async def hand_over(self, credit: Credit) -> None:
+        """Enter a payment between two of our accounts into the provider's books, once."""
+        await self._pool.execute(
+            queries.INSERT_CREDIT,
+            credit.account_id,
+            credit.end_to_end_id,
+            credit.txid,
+            credit.amount_cents,
+            payer_json(credit.payer),
+            credit.paid_at,
+            credit.paid_at,
+        )
+
+    async def _refuses_receiver(self, account_id: str) -> bool:
+        """Tell whether an account of this service may not receive: closed holder or rejected account."""
+        holder = await load_holder(self._pool, account_id)
+        return holder is None or holder.entity_status == "CLOSED" or holder.status == "REJECTED"
+
+    async def _fails_before(self) -> bool:
+        """Wait as long as the faults say, then tell whether the call fails before it has any effect."""
+        if self.faults.latency_ms:
+            await asyncio.sleep(self.faults.latency_ms / 1000)
+        return random.random() < self.faults.error_rate
+
+    def _loses_answer(self) -> bool:
+        """Tell whether the call had its effect but its answer is lost."""
+        return random.random() < self.faults.drop_rate
+
+
+def _charge_response(charge: ChargeOrder, br_code: str) -> dict[str, object]:
+    return {
+        "id": f"qr_{charge.txid}",
+        "tx_id": charge.txid,
+        "status": ChargeStatus.NEW,
+        "amount": charge.amount_cents,
+        "br_code": br_code,
+        "base_64_image_url": None,
+        "expiration_date": brt(charge.expires_at),
+        "due_date": charge.due_on.isoformat() if charge.due_on else None,
+        "created_at": brt(charge.created_at),
+    }
+
+
+def payer_json(payer: Party) -> str:
+    """Write a payer for the provider's books."""
+    return msgspec.json.encode(payer).decode()

@@ -1,0 +1,151 @@
+"""SQL of the simulated provider's own books."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from lastro.provider.port import Credit, Party, Return
+from lastro.sandbox.model import Forced, SandboxCharge, Submission
+from lastro.store.pool import Connection, Pool
+from lastro.store.rows import columns, insert_sql
+
+INSERT_SUBMISSIONS = insert_sql(
+    "sandbox_submissions",
+    account_id="text", reference="text", submission_id="text", end_to_end_id="text", amount_cents="bigint",
+    pix_key="text", arrived="boolean", submitted_at="timestamptz",
+    on_conflict="ON CONFLICT (account_id, reference, submission_id) DO NOTHING",
+)  # fmt: skip
+
+
+async def insert_submissions(tx: Connection, submissions: Sequence[Submission]) -> None:
+    """Append to the log; running the same batch again adds nothing."""
+    await tx.execute(INSERT_SUBMISSIONS, *columns(submissions, 8))
+
+
+_SUBMISSION = (
+    "account_id, reference, submission_id, end_to_end_id, amount_cents, pix_key, arrived, submitted_at"
+)
+
+LIST_SUBMISSIONS = f"""
+SELECT {_SUBMISSION} FROM sandbox_submissions WHERE account_id = $1 AND reference = ANY($2::text[])
+ORDER BY reference, arrived, submission_id DESC"""
+
+
+async def list_submissions(pool: Pool, account_id: str, references: Sequence[str]) -> dict[str, Submission]:
+    """Return the first submission that arrived of each order."""
+    rows = await pool.fetch(LIST_SUBMISSIONS, account_id, list(references))
+    return {row["reference"]: Submission(*row) for row in rows}
+
+
+LIST_SUBMITTED = f"""
+SELECT {_SUBMISSION} FROM sandbox_submissions WHERE submitted_at >= $1 AND submitted_at < $2
+ORDER BY submitted_at LIMIT 100000"""
+
+
+async def list_submitted(pool: Pool, since: datetime, until: datetime) -> list[Submission]:
+    """Return what was submitted in an interval."""
+    return [Submission(*row) for row in await pool.fetch(LIST_SUBMITTED, since, until)]
+
+
+LIST_DOUBLE_SUBMISSIONS = """
+SELECT account_id, reference, count(*) AS times FROM sandbox_submissions
+GROUP BY account_id, reference HAVING count(*) > 1 LIMIT 100"""
+
+LIST_FORCED = """
+SELECT account_id, reference, status, code, at FROM sandbox_forced
+WHERE account_id = $1 AND reference = ANY($2::text[])"""
+
+
+async def list_forced(pool: Pool, account_id: str, references: Sequence[str]) -> dict[str, Forced]:
+    """Return what a person forced on orders."""
+    rows = await pool.fetch(LIST_FORCED, account_id, list(references))
+    return {row["reference"]: Forced(*row) for row in rows}
+
+
+INSERT_FORCED = """
+INSERT INTO sandbox_forced (account_id, reference, status, code, at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (account_id, reference) DO UPDATE SET status = EXCLUDED.status, code = EXCLUDED.code, at = EXCLUDED.at"""
+
+INSERT_RETURN = """
+INSERT INTO sandbox_returns (account_id, return_id, original, amount_cents, at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (account_id, return_id) DO NOTHING"""
+
+LIST_RETURNS = """
+SELECT original, return_id, amount_cents, at FROM sandbox_returns
+WHERE account_id = $1 AND original = ANY($2::text[]) ORDER BY at, return_id"""
+
+
+async def list_returns(pool: Pool, account_id: str, originals: Sequence[str]) -> dict[str, list[Return]]:
+    """Return what came back of orders or credits, by their end-to-end id."""
+    found: dict[str, list[Return]] = {}
+    for row in await pool.fetch(LIST_RETURNS, account_id, list(originals)):
+        found.setdefault(row["original"], []).append(Return(row["return_id"], row["amount_cents"], row["at"]))
+    return found
+
+
+LOAD_RETURN = """
+SELECT original, return_id, amount_cents, at FROM sandbox_returns WHERE account_id = $1 AND return_id = $2"""
+
+INSERT_CHARGES = insert_sql(
+    "sandbox_charges",
+    account_id="text", txid="text", amount_cents="bigint", due_on="date", fine_on="date", fine_type="text",
+    fine_hundredths="bigint", expires_at="timestamptz", created_at="timestamptz", removed_at="timestamptz",
+    on_conflict="ON CONFLICT (account_id, txid) DO NOTHING",
+)  # fmt: skip
+
+
+async def insert_charges(tx: Connection, charges: Iterable[SandboxCharge]) -> None:
+    """Register charges; the same txid again changes nothing."""
+    await tx.execute(INSERT_CHARGES, *columns(sorted(charges, key=lambda c: c[:2]), 10))
+
+
+_CHARGE = ", ".join(SandboxCharge._fields)
+
+LOAD_CHARGE = f"SELECT {_CHARGE} FROM sandbox_charges WHERE account_id = $1 AND txid = $2"
+
+
+async def load_charge(pool: Pool, account_id: str, txid: str) -> SandboxCharge | None:
+    """Return a registered charge."""
+    row = await pool.fetchrow(LOAD_CHARGE, account_id, txid)
+    return SandboxCharge(*row) if row else None
+
+
+REMOVE_CHARGE = """
+UPDATE sandbox_charges SET removed_at = $3
+WHERE account_id = $1 AND txid = $2 AND removed_at IS NULL
+  AND NOT EXISTS (SELECT FROM sandbox_credits c WHERE c.account_id = $1 AND c.txid = $2)
+RETURNING txid"""
+
+INSERT_CREDIT = """
+INSERT INTO sandbox_credits (account_id, end_to_end_id, txid, amount_cents, payer, paid_at, listed_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (account_id, end_to_end_id) DO NOTHING"""
+
+_CREDIT = "account_id, end_to_end_id, amount_cents, paid_at, txid, payer"
+
+LIST_CREDITS_OF_CHARGE = f"""
+SELECT {_CREDIT} FROM sandbox_credits WHERE account_id = $1 AND txid = $2 ORDER BY paid_at, end_to_end_id LIMIT 1000"""
+
+LIST_CREDITS = f"""
+SELECT {_CREDIT} FROM sandbox_credits WHERE listed_at >= $1 AND listed_at < $2 ORDER BY listed_at LIMIT 100000"""
+
+
+async def list_credits_of_charge(pool: Pool, account_id: str, txid: str) -> tuple[Credit, ...]:
+    """Return what was paid to a charge."""
+    return tuple(_credit(row) for row in await pool.fetch(LIST_CREDITS_OF_CHARGE, account_id, txid))
+
+
+async def list_credits(pool: Pool, since: datetime, until: datetime) -> tuple[Credit, ...]:
+    """Return the credits that the provider lists for an interval."""
+    return tuple(_credit(row) for row in await pool.fetch(LIST_CREDITS, since, until))
+
+
+def _credit(row: Sequence[object]) -> Credit:
+    *plain, payer = row
+    return Credit(*plain, msgspec.convert(msgspec.json.decode(str(payer)), Party))  # type: ignore[arg-type]
+
+
+PUT_SETTING = """
+INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value"""
+
+LOAD_SETTING = "SELECT value FROM settings WHERE name = $1"

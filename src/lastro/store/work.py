@@ -1,0 +1,83 @@
+"""Work that is due: put, taken under a lease, finished. One table for every loop."""
+
+import random
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+from lastro.store.pool import Connection, Pool
+from lastro.store.rows import columns, given_sql
+
+NEVER_LEASED = datetime(2000, 1, 1, tzinfo=UTC)
+SAMPLE_FACTOR = 4
+
+
+class WorkKind(StrEnum):
+    """The loops' queues."""
+
+    CHARGE = "charge"
+    CHARGE_REFUND = "charge_refund"
+    PAYOUT = "payout"
+    HANDOVER = "handover"
+    NOTIFICATION = "notification"
+
+
+class Work(NamedTuple):
+    """One row of work: whose, what, and when it is due in business time."""
+
+    account_id: str
+    kind: WorkKind
+    id: str
+    due_at: datetime
+
+
+PUT_WORK = f"""
+INSERT INTO work (account_id, kind, id, due_at, leased_until)
+SELECT account_id, kind, id, due_at, $5 FROM {
+    given_sql(account_id="text", kind="text", id="text", due_at="timestamptz")
+}
+ON CONFLICT (account_id, kind, id) DO UPDATE SET due_at = EXCLUDED.due_at, leased_until = EXCLUDED.leased_until"""
+
+
+async def put_work(tx: Connection | Pool, items: Iterable[Work]) -> None:
+    """Queue work, or give queued work a new instant; either way nobody holds it afterwards."""
+    rows = sorted(items)
+    if rows:
+        await tx.execute(PUT_WORK, *columns(rows, 4), NEVER_LEASED)
+
+
+DELETE_WORK = f"""
+DELETE FROM work USING {given_sql(account_id="text", kind="text", id="text")}
+WHERE work.account_id = given.account_id AND work.kind = given.kind AND work.id = given.id"""
+
+
+async def delete_work(tx: Connection | Pool, items: Iterable[tuple[str, WorkKind, str]]) -> None:
+    """Finish work, in the transaction that made it superfluous."""
+    rows = sorted(items)
+    if rows:
+        await tx.execute(DELETE_WORK, *columns(rows, 3))
+
+
+LIST_DUE = """
+SELECT account_id, id, due_at, leased_until FROM work
+WHERE kind = $1 AND due_at <= $2 AND leased_until < $3 ORDER BY due_at LIMIT $4"""
+
+LEASE = f"""
+UPDATE work SET leased_until = $5
+FROM {given_sql(account_id="text", id="text", due_at="timestamptz", leased_until="timestamptz")}
+WHERE work.account_id = given.account_id AND work.kind = $6 AND work.id = given.id
+  AND work.due_at = given.due_at AND work.leased_until = given.leased_until
+RETURNING work.account_id, work.id, work.due_at"""
+
+
+async def take_work(
+    pool: Pool, kind: WorkKind, *, now: datetime, real_now: datetime, batch_max: int, lease_s: float
+) -> Sequence[Work]:
+    """Claim some due rows for a while: a random sample of the oldest, so that workers seldom meet."""
+    due = await pool.fetch(LIST_DUE, kind, now, real_now, batch_max * SAMPLE_FACTOR)
+    if not due:
+        return []
+    sample = sorted(random.sample(due, min(batch_max, len(due))))
+    leased = await pool.fetch(LEASE, *columns(sample, 4), real_now + timedelta(seconds=lease_s), kind)
+    return [Work(row["account_id"], kind, row["id"], row["due_at"]) for row in leased]
