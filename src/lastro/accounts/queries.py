@@ -116,12 +116,17 @@ LEFT JOIN LATERAL (
     SELECT total_debits_cents FROM movements m WHERE m.account_id = given.account_id AND m.at < $3
     ORDER BY m.at DESC, m.seq DESC LIMIT 1) AS until ON true
 CROSS JOIN LATERAL (
-    SELECT COALESCE(sum(CASE m.type WHEN 'DEBIT' THEN -e.amount_cents ELSE e.amount_cents END), 0)::bigint
-               AS cents
-    FROM (VALUES ('DEBIT', 'PIX_IN'), ('CREDIT', 'PIX_OUT')) AS kind (type, source)
-    JOIN movements m ON m.account_id = given.account_id AND m.type = kind.type AND m.source = kind.source
-                    AND m.at >= $2 AND m.at < $3
-    JOIN entries e ON e.account_id = m.account_id AND e.movement_id = m.movement_id AND e.book = 'customer'
+    SELECT COALESCE(sum(m.sign * (
+               SELECT sum(e.amount_cents) FROM entries e
+               WHERE e.account_id = given.account_id AND e.movement_id = m.movement_id AND e.book = 'customer'
+           )), 0)::bigint AS cents
+    FROM (SELECT movement_id, -1 AS sign FROM movements
+          WHERE account_id = given.account_id AND type = 'DEBIT' AND source = 'PIX_IN'
+            AND at >= $2 AND at < $3
+          UNION ALL
+          SELECT movement_id, 1 FROM movements
+          WHERE account_id = given.account_id AND type = 'CREDIT' AND source = 'PIX_OUT'
+            AND at >= $2 AND at < $3) AS m
 ) AS rare"""
 
 

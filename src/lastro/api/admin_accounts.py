@@ -12,14 +12,14 @@ from lastro.api.admin_wire import (
     TenantPageQuery,
     actor,
     admin_route,
-    cursor_of,
     cut,
-    filter_uuid,
+    filters_of,
     given,
     id_position,
     page_limit,
     path_id,
     put_in_force,
+    tenant_filter,
     uuid_of,
 )
 from lastro.api.call import Call
@@ -29,6 +29,7 @@ from lastro.identity import actions
 from lastro.identity.decide import AccountTerms
 from lastro.kit.clock import brt
 from lastro.kit.errors import InvalidCursor, InvalidPixKey, InvalidState, NotFound, ValidationError
+from lastro.kit.page import write_cursor
 
 
 class Terms(RequestStruct):
@@ -183,18 +184,14 @@ async def create_pix_account(call: Call) -> PixAccountAnswer:
 
 async def list_pix_accounts(call: Call) -> PixAccountList:
     """GET /admin/v1/pix-accounts and GET /admin/v1/tenants/{tenantId}/pix-accounts."""
-    pool, limit = call.desk.services.pool, page_limit(call.query)
-    before = id_position(call.query.cursor)
-    tenant_id = (
-        uuid_of(call.path["tenantId"], "tenantId")
-        if call.path
-        else filter_uuid(call.query.tenant_id, "tenantId")
-    )
+    pool, limit, tenant_id = call.desk.services.pool, page_limit(call.query), await tenant_filter(call)
+    filters = filters_of("pix-accounts", tenant_id=tenant_id)
+    before = id_position(call.query.cursor, filters)
     page, last = cut(await queries.list_account_views(pool, tenant_id, before, limit + 1), limit)
     pix_keys = await queries.list_pix_keys_of_accounts(pool, [view.account.account_id for view in page])
     return PixAccountList(
         pix_accounts=[account_answer(view, pix_keys.get(view.account.account_id, [])) for view in page],
-        next_cursor=cursor_of(last.account.account_id) if last else None,
+        next_cursor=write_cursor((last.account.account_id,), filters) if last else None,
     )
 
 

@@ -8,8 +8,8 @@ from lastro.api.admin_wire import (
     PageQuery,
     actor,
     admin_route,
-    cursor_of,
     cut,
+    filters_of,
     id_position,
     page_limit,
     path_id,
@@ -22,6 +22,7 @@ from lastro.identity import actions, queries
 from lastro.identity.model import ApiKey
 from lastro.kit.clock import brt, brt_or_none
 from lastro.kit.errors import InvalidCursor, NotFound, ValidationError
+from lastro.kit.page import write_cursor
 
 
 class NewApiKey(RequestStruct):
@@ -107,10 +108,10 @@ async def create_api_key(call: Call) -> CreatedApiKey:
 
 async def list_api_keys(call: Call) -> ApiKeyList:
     """GET /admin/v1/api-keys."""
-    limit = page_limit(call.query)
-    before = id_position(call.query.cursor)
+    limit, filters = page_limit(call.query), filters_of("api-keys")
+    before = id_position(call.query.cursor, filters)
     page, last = cut(await queries.list_api_keys(call.desk.services.pool, before, limit + 1), limit)
-    cursor = cursor_of(last.api_key_id) if last else None
+    cursor = write_cursor((last.api_key_id,), filters) if last else None
     return ApiKeyList(api_keys=[ApiKeyAnswer(**_fields(api_key)) for api_key in page], next_cursor=cursor)
 
 
@@ -131,11 +132,11 @@ async def revoke_api_key(call: Call) -> RevokedApiKey:
 
 async def list_audit(call: Call) -> AuditList:
     """GET /admin/v1/audit."""
-    limit = page_limit(call.query)
-    before = id_position(call.query.cursor)
+    limit, filters = page_limit(call.query), filters_of("audit", subject=call.query.subject)
+    before = id_position(call.query.cursor, filters)
     rows = await queries.list_audit(call.desk.services.pool, call.query.subject, before, limit + 1)
     page, last = cut(rows, limit)
-    cursor = cursor_of(last.audit_id) if last else None
+    cursor = write_cursor((last.audit_id,), filters) if last else None
     return AuditList(audit=[_audit_answer(audit) for audit in page], next_cursor=cursor)
 
 

@@ -10,12 +10,13 @@ from lastro.api.admin_wire import (
     actor,
     admin_route,
     cut,
-    filter_uuid,
+    filters_of,
     given,
     instant_cursor,
     instant_position,
     page_limit,
     put_in_force,
+    tenant_filter,
     uuid_of,
 )
 from lastro.api.call import Call
@@ -135,10 +136,10 @@ async def create_tenant(call: Call) -> TenantAnswer:
 
 async def list_tenants(call: Call) -> TenantList:
     """GET /admin/v1/tenants."""
-    limit = page_limit(call.query)
-    before = instant_position(call.query.cursor)
+    limit, filters = page_limit(call.query), filters_of("tenants")
+    before = instant_position(call.query.cursor, filters)
     page, last = cut(await queries.list_tenants(call.desk.services.pool, before, limit + 1), limit)
-    cursor = instant_cursor(last.created_at, last.tenant_id) if last else None
+    cursor = instant_cursor(last.created_at, last.tenant_id, filters) if last else None
     return TenantList(tenants=[tenant_answer(tenant) for tenant in page], next_cursor=cursor)
 
 
@@ -162,17 +163,12 @@ async def create_entity(passwords: Passwords, call: Call) -> EntityAnswer:
 
 async def list_entities(call: Call) -> EntityList:
     """GET /admin/v1/entities and GET /admin/v1/tenants/{tenantId}/entities."""
-    limit = page_limit(call.query)
-    before = instant_position(call.query.cursor)
-    tenant_id = (
-        uuid_of(call.path["tenantId"], "tenantId")
-        if call.path
-        else filter_uuid(call.query.tenant_id, "tenantId")
-    )
-    page, last = cut(
-        await queries.list_entities(call.desk.services.pool, tenant_id, before, limit + 1), limit
-    )
-    cursor = instant_cursor(last.created_at, last.entity_id) if last else None
+    limit, tenant_id = page_limit(call.query), await tenant_filter(call)
+    filters = filters_of("entities", tenant_id=tenant_id)
+    before = instant_position(call.query.cursor, filters)
+    rows = await queries.list_entities(call.desk.services.pool, tenant_id, before, limit + 1)
+    page, last = cut(rows, limit)
+    cursor = instant_cursor(last.created_at, last.entity_id, filters) if last else None
     return EntityList(entities=[entity_answer(entity) for entity in page], next_cursor=cursor)
 
 

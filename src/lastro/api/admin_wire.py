@@ -1,8 +1,6 @@
 """What the admin routes share: their rate, pages by keyset, the fields that were given."""
 
-import base64
-import binascii
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
@@ -12,10 +10,11 @@ import msgspec
 from lastro.api.call import Call
 from lastro.api.routes import Auth, Handler, Rate, Route, Select
 from lastro.api.wire import RequestStruct
+from lastro.identity.queries import load_tenant
 from lastro.kit.errors import InvalidCursor, LastroError, NotFound, ValidationError
+from lastro.kit.page import LIMIT_MAX, page_size, read_cursor, write_cursor
 
 RATE = Rate("admin", 60_000)
-LIMIT_DEFAULT, LIMIT_MAX = 20, 200
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -25,7 +24,7 @@ Row = TypeVar("Row")
 class PageQuery(RequestStruct):
     """How much of a list, and from where."""
 
-    limit: int = LIMIT_DEFAULT
+    limit: int | None = None
     cursor: str | None = None
 
 
@@ -99,22 +98,25 @@ def uuid_of(text: str, param: str) -> UUID:
         raise NotFound(f"There is nothing by this {param}.", param=param) from None
 
 
-def filter_uuid(text: str | None, param: str) -> UUID | None:
-    """Read an id that a query filters by."""
+async def tenant_filter(call: Call) -> UUID | None:
+    """Return the tenant that the path names, or the query, or none."""
+    if "tenantId" in call.path:
+        tenant_id = uuid_of(call.path["tenantId"], "tenantId")
+        if await load_tenant(call.desk.services.pool, tenant_id) is None:
+            raise NotFound("There is no such tenant.", param="tenantId")
+        return tenant_id
     try:
-        return None if text is None else UUID(text)
+        return None if call.query.tenant_id is None else UUID(call.query.tenant_id)
     except ValueError:
-        raise ValidationError(f"{param} must be a UUID.", param=param) from None
+        raise ValidationError("tenantId must be a UUID.", param="tenantId") from None
 
 
 # --- pages ----------------------------------------------------------------------------------------
 
 
 def page_limit(query: PageQuery) -> int:
-    """Hold a page to 1 to 200 rows."""
-    if not 1 <= query.limit <= LIMIT_MAX:
-        raise ValidationError(f"limit must be 1 to {LIMIT_MAX}.", param="limit")
-    return query.limit
+    """Return how many rows to show."""
+    return page_size(query.limit, rows_max=LIMIT_MAX)
 
 
 def cut(rows: Sequence[Row], limit: int) -> tuple[list[Row], Row | None]:
@@ -123,42 +125,28 @@ def cut(rows: Sequence[Row], limit: int) -> tuple[list[Row], Row | None]:
     return page, page[-1] if len(rows) > limit else None
 
 
-def cursor_of(*parts: str) -> str:
-    """Write a position as an opaque string."""
-    return base64.urlsafe_b64encode("\n".join(parts).encode()).rstrip(b"=").decode()
+def filters_of(name: str, **filters: UUID | str | None) -> dict[str, str | None]:
+    """Return what a cursor is tied to: the list, and what it is filtered by."""
+    return {"list": name} | {key: None if value is None else str(value) for key, value in filters.items()}
 
 
-def position(cursor: str | None, parts: int) -> list[str] | None:
-    """Read a position back."""
-    if cursor is None:
-        return None
-    try:
-        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        found = raw.decode("ascii").split("\n")
-    except (binascii.Error, ValueError):
-        raise InvalidCursor(param="cursor") from None
-    if len(found) != parts or not all(part.isprintable() for part in found):
-        raise InvalidCursor(param="cursor")
-    return found
-
-
-def id_position(cursor: str | None) -> str | None:
+def id_position(cursor: str | None, filters: Mapping[str, str | None]) -> str | None:
     """Read the position of a list that is ordered by id."""
-    found = position(cursor, 1)
-    return found[0] if found else None
+    found = read_cursor(cursor, filters)
+    return str(found[0]) if found else None
 
 
-def instant_cursor(at: datetime, row_id: UUID) -> str:
+def instant_cursor(at: datetime, row_id: UUID, filters: Mapping[str, str | None]) -> str:
     """Write the position of a list that is ordered by instant and UUID."""
-    return cursor_of(str((at - _EPOCH) // _MILLISECOND), str(row_id))
+    return write_cursor(((at - _EPOCH) // _MILLISECOND, str(row_id)), filters)
 
 
-def instant_position(cursor: str | None) -> tuple[datetime, UUID] | None:
+def instant_position(cursor: str | None, filters: Mapping[str, str | None]) -> tuple[datetime, UUID] | None:
     """Read the position of a list that is ordered by instant and UUID."""
-    found = position(cursor, 2)
+    found = read_cursor(cursor, filters, kinds=(int, str))
     if found is None:
         return None
     try:
-        return _EPOCH + int(found[0]) * _MILLISECOND, UUID(found[1])
+        return _EPOCH + int(found[0]) * _MILLISECOND, UUID(str(found[1]))
     except (ValueError, OverflowError):
         raise InvalidCursor(param="cursor") from None
