@@ -28,12 +28,12 @@ from lastro.kit.page import LAST_ID, page_size, read_cursor, write_cursor
 from lastro.kit.signing import new_signing_secret, preview_token
 from lastro.outbox.model import EventName, new_event
 from lastro.webhooks.actions import Change, Try, change
+from lastro.webhooks.attempt import seal_context
 from lastro.webhooks.decide import Amend, Register, Remove, Rotate
 from lastro.webhooks.guard import URL_MAX_LENGTH, URL_MIN_LENGTH, check_url
 from lastro.webhooks.model import TOKEN_LENGTH_MAX, Delivery, Endpoint, endpoint_of
 from lastro.webhooks.queries import list_endpoints, load_endpoint
 from lastro.webhooks.samples import sample
-from lastro.webhooks.sender import seal_context
 
 Url = Annotated[str, msgspec.Meta(min_length=URL_MIN_LENGTH, max_length=URL_MAX_LENGTH)]
 Events = Annotated[list[EventName], msgspec.Meta(min_length=1, max_length=len(EventName))]

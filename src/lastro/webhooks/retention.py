@@ -6,6 +6,7 @@ from lastro.kit.ids import id_floor
 from lastro.kit.page import FIRST_ID, LAST_ID
 from lastro.kit.sealing import Keyring
 from lastro.services import Services
+from lastro.webhooks.attempt import seal_context
 from lastro.webhooks.model import KEPT_DAYS, Endpoint
 from lastro.webhooks.retention_queries import (
     delete_deliveries,
@@ -13,7 +14,6 @@ from lastro.webhooks.retention_queries import (
     list_every_endpoint,
     move_seals,
 )
-from lastro.webhooks.sender import seal_context
 
 TIDY_EVERY_S = 3_600.0
 PAGE_MAX = 200

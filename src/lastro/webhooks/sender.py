@@ -1,145 +1,291 @@
-"""One attempt over HTTP: prepare a request, call within a hard deadline, say how it ended."""
+"""The dispatcher: leases endpoints, drains each with a few in flight, outlives the database's restarts."""
 
 import asyncio
-import socket
+import random
+import secrets
 import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections import deque
+from datetime import timedelta
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
+import asyncpg
+import structlog
 
-from lastro.kit.clock import Clock
-from lastro.kit.sealing import Keyring
-from lastro.webhooks.decide import headers_of, outcome_of, retry_after_s
-from lastro.webhooks.guard import ForbiddenAddress, guarded_connector
-from lastro.webhooks.model import (
-    ATTEMPT_TIMEOUT_S,
-    BODY_READ_MAX_BYTES,
-    Answered,
-    Endpoint,
-    Outcome,
-    Owed,
-    Prepared,
-    Target,
+from lastro.kit.crash import crash_point
+from lastro.kit.errors import Unavailable
+from lastro.kit.sealing import UnsealError
+from lastro.services import Services
+from lastro.webhooks import metrics
+from lastro.webhooks.actions import WAKE
+from lastro.webhooks.attempt import call, open_session, prepare, target_of
+from lastro.webhooks.decide import BREAKER_FAILURES, width
+from lastro.webhooks.model import ATTEMPT_TIMEOUT_S, IN_FLIGHT_MAX, Answered, Lease, Outcome, Owed, Target
+from lastro.webhooks.queue_queries import (
+    EndpointKey,
+    free_lease,
+    list_due_endpoints,
+    list_due_head,
+    sum_due,
+    take_leases,
 )
+from lastro.webhooks.record import NOTE, TAKE, Note, Take
+from lastro.webhooks.retention import TIDY_EVERY_S, tidy
 
-RESOLVER_THREADS = 64
-_NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+POLL_S = 0.25
+LEASE_S = 15.0
+BACKOFF_MAX_S = 5.0
+ENDPOINTS_AT_ONCE = 120  # times 8 in flight stays below the connections of the client
+SUSPECTS_AT_ONCE = 90  # endpoints that fail never take every place
+HEAD_MAX = 1_000
+TAKE_MAX = 32
+TURN_S = 10.0
+REFRESH_S = 2.0
+WATCH_EVERY_S = 5.0
+WATCH_MAX = 100_000
+SHUNNED_S = 30.0
+
+# What a database that restarts, or a lane that waits for it, looks like from here.
+AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, Unavailable)
+
+log = structlog.get_logger()
 
 
-class ThreadsResolver(AbstractResolver):
-    """Looks names up in threads of its own: a name server that hangs must not hold up anybody else."""
+class Dispatcher:
+    """Finds endpoints with something due and runs one `_Drain` for each that it could lease."""
 
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(RESOLVER_THREADS, thread_name_prefix="webhook-dns")
+    def __init__(self, services: Services, *, lease_s: float = LEASE_S) -> None:
+        self.services = services
+        self.lease_s = lease_s
+        self.stopping = False
+        self.crowded = False
+        self._drains: dict[EndpointKey, asyncio.Task[None]] = {}
+        self._suspects: set[EndpointKey] = set()
+        self._shunned: dict[EndpointKey, float] = {}
+        self._watched_at = float("-inf")
+        self._tidied_at = time.monotonic() - TIDY_EVERY_S + random.uniform(60, 600)  # noqa: S311  not at once
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        """Return every address of a name."""
-        loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, _look_up, host, port, family)
-        return [
-            ResolveResult(
-                hostname=host, host=str(address[0]), port=port, family=kind, proto=protocol, flags=_NUMERIC
+    async def run(self, stop: asyncio.Event) -> None:
+        """Deliver until told to stop; then finish what is in flight and give the leases back."""
+        async with open_session(live=not self.services.settings.sandbox) as session:
+            stopper = asyncio.create_task(stop.wait())
+            failures = 0
+            try:
+                while not stop.is_set():
+                    failures = 0 if await self._round(session) else failures + 1
+                    pause_s = min(POLL_S * 2**failures, BACKOFF_MAX_S)
+                    await self._sleep(stopper, pause_s, wakeable=failures == 0)
+            finally:
+                self.stopping = True
+                stopper.cancel()
+                await self._finish()
+
+    async def _sleep(self, stopper: asyncio.Task[bool], pause_s: float, *, wakeable: bool) -> None:
+        wakes = self.services.wakes
+        sleep = wakes.wait(WAKE, pause_s) if wakeable else asyncio.sleep(pause_s)
+        sleeper = asyncio.ensure_future(sleep)
+        await asyncio.wait({sleeper, stopper}, return_when=asyncio.FIRST_COMPLETED)
+        sleeper.cancel()
+
+    async def _finish(self) -> None:
+        if self._drains:
+            await asyncio.wait(self._drains.values(), timeout=2 * ATTEMPT_TIMEOUT_S + self.lease_s)
+        for task in list(self._drains.values()):
+            task.cancel()
+
+    async def _round(self, session: aiohttp.ClientSession) -> bool:
+        """Start what can be started; tell whether the database answered."""
+        try:
+            for lease in await self._lease_some():
+                self._start(session, lease)
+            await self._watch()
+        except AWAY as error:
+            log.warning("dispatcher_without_database", error=repr(error))
+            return False
+        return True
+
+    async def _lease_some(self) -> list[Lease]:
+        room = ENDPOINTS_AT_ONCE - len(self._drains)
+        if room <= 0:
+            self.crowded = True
+            return []
+        services, pool = self.services, self.services.pool
+        now, real_now = services.clock.now(), services.clock.real()
+        head = await list_due_head(pool, now=now, rows_max=HEAD_MAX)
+        due = list(head)
+        if sum(head.values()) >= HEAD_MAX:
+            # A long backlog at the head of the queue hides the others: ask endpoint by endpoint.
+            due = await list_due_endpoints(
+                pool, now=now, real_now=real_now, rows_max=2 * ENDPOINTS_AT_ONCE + len(self._drains)
             )
-            for kind, _, protocol, _, address in found
-        ]
+        due = self._startable(due)
+        self.crowded = len(due) > room
+        if not due:
+            return []
+        wanted = [(*key, secrets.token_hex(12)) for key in due[:room]]
+        until = real_now + timedelta(seconds=self.lease_s)
+        return await take_leases(pool, wanted, until=until, real_now=real_now, now=now)
 
-    async def close(self) -> None:
-        """Let the threads go; a look-up that hangs ends by itself."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    def _startable(self, due: list[EndpointKey]) -> list[EndpointKey]:
+        """Leave out what runs here, what could not be read a moment ago, and too many that keep failing."""
+        self._shunned = {key: until for key, until in self._shunned.items() if until > time.monotonic()}
+        free = [key for key in due if key not in self._drains and key not in self._shunned]
+        suspects = [key for key in free if key in self._suspects]
+        room = SUSPECTS_AT_ONCE - sum(key in self._suspects for key in self._drains)
+        return [key for key in free if key not in self._suspects] + suspects[: max(room, 0)]
 
+    def _start(self, session: aiohttp.ClientSession, lease: Lease) -> None:
+        key = (lease.account_id, lease.endpoint_id)
+        drain = _Drain(self, session, lease)
+        task = asyncio.create_task(drain.run(), name=f"webhook endpoint {lease.endpoint_id}")
+        self._drains[key] = task
+        metrics.ENDPOINTS_DRAINING.set(len(self._drains))
+        task.add_done_callback(lambda _: self._ended(key, drain))
 
-def _look_up(host: str, port: int, family: socket.AddressFamily) -> Sequence[tuple[Any, ...]]:
-    return socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    def _ended(self, key: EndpointKey, drain: "_Drain") -> None:
+        del self._drains[key]
+        metrics.ENDPOINTS_DRAINING.set(len(self._drains))
+        if drain.failures >= BREAKER_FAILURES:
+            self._suspects.add(key)
+        else:
+            self._suspects.discard(key)
+        if drain.unreadable:
+            self._shunned[key] = time.monotonic() + SHUNNED_S
+        elif not drain.lost:
+            # Something may have become due between its last look and the end of its lease.
+            self.services.wakes.wake(WAKE)
 
-
-def open_session(*, live: bool) -> aiohttp.ClientSession:
-    """Open the one client of a process: kept connections, no cookies, no proxies of the environment."""
-    return aiohttp.ClientSession(
-        connector=guarded_connector(live=live, resolver=ThreadsResolver()),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,  # a small answer must not unpack into a large one
-        trust_env=False,
-        timeout=aiohttp.ClientTimeout(total=ATTEMPT_TIMEOUT_S),
-        skip_auto_headers=("Accept-Encoding",),
-    )
-
-
-def seal_context(column: str, account_id: str, endpoint_id: str) -> bytes:
-    """Name what is sealed and whose it is, so that no sealed value fits another place."""
-    return f"webhook_endpoints.{column}/{account_id}/{endpoint_id}".encode()
-
-
-def target_of(keyring: Keyring, endpoint: Endpoint, clock: Clock) -> Target:
-    """Open the secrets of an endpoint; for a day after a rotation both sign."""
-    secrets = [_open(keyring, endpoint, "secret", endpoint.secret_sealed)]
-    until = endpoint.old_secret_until
-    if endpoint.old_secret_sealed is not None and until is not None and clock.now() < until:
-        secrets.append(_open(keyring, endpoint, "secret", endpoint.old_secret_sealed))
-    sealed = endpoint.token_sealed
-    token = None if sealed is None else _open(keyring, endpoint, "token", sealed)
-    return Target(endpoint.url, token, tuple(secrets))
-
-
-def _open(keyring: Keyring, endpoint: Endpoint, column: str, sealed: bytes) -> str:
-    context = seal_context(column, endpoint.account_id, endpoint.endpoint_id)
-    return keyring.open(sealed, context=context).decode()
-
-
-def prepare(owed: Owed, target: Target) -> Prepared:
-    """Stage one: the request as it will leave, signed at the real time of the attempt."""
-    return Prepared(owed, target.url, headers_of(owed, target, at=Clock.real()))
-
-
-async def call(session: aiohttp.ClientSession, prepared: Prepared) -> Answered:
-    """Stage two: send and wait, never longer than the deadline, for an answer or the lack of one."""
-    started, at = time.monotonic(), Clock.real()
-    status_code: int | None = None
-    wait_s: float | None = None
-    try:
-        async with (
-            asyncio.timeout(ATTEMPT_TIMEOUT_S),
-            session.post(
-                prepared.url, data=prepared.owed.body, headers=prepared.headers, allow_redirects=False
-            ) as response,
-        ):
-            status_code = response.status
-            wait_s = retry_after_s(response.headers.get("Retry-After"), at=at)
-            await _read_some(response)
-        outcome, error = outcome_of(status_code), None
-    except TimeoutError:
-        outcome, error = Outcome.TIMED_OUT, f"no complete answer within {ATTEMPT_TIMEOUT_S:g} s"
-    except aiohttp.ClientConnectorError as refused:
-        outcome, error = _unconnected(refused)
-    except (aiohttp.ClientError, OSError, ValueError) as broken:
-        outcome, error = Outcome.UNREACHABLE, f"the connection failed: {type(broken).__name__}"
-    if outcome is not Outcome.SUCCEEDED and error is None:
-        error = f"the receiver answered {status_code}"
-    duration_ms = int((time.monotonic() - started) * 1000)
-    return Answered(prepared.owed, outcome, status_code, wait_s, error, duration_ms, at)
+    async def _watch(self) -> None:
+        """Measure the queue now and then, and once in a while throw away what is old."""
+        if time.monotonic() - self._watched_at >= WATCH_EVERY_S:
+            self._watched_at = time.monotonic()
+            now = self.services.clock.now()
+            count, oldest_at = await sum_due(self.services.pool, now=now, rows_max=WATCH_MAX)
+            metrics.DUE.set(count)
+            metrics.OLDEST_DUE_AGE.set((now - oldest_at).total_seconds() if oldest_at else 0)
+        if time.monotonic() - self._tidied_at >= TIDY_EVERY_S:
+            self._tidied_at = time.monotonic()
+            self.services.tasks.spawn(tidy(self.services))
 
 
-async def _read_some(response: aiohttp.ClientResponse) -> None:
-    """Read the body to its end so that the connection can be kept, but not more than is sane."""
-    left = BODY_READ_MAX_BYTES
-    while left > 0:
-        chunk = await response.content.read(left)
-        if not chunk:
+class _Drain:
+    """One leased endpoint: at most eight in flight, each recorded when it ends."""
+
+    def __init__(self, dispatcher: Dispatcher, session: aiohttp.ClientSession, lease: Lease) -> None:
+        self._dispatcher = dispatcher
+        self._services = dispatcher.services
+        self._session = session
+        self._lease = lease
+        self._target: Target | None = None
+        self._read_at = float("-inf")
+        self._ready: deque[Owed] = deque()
+        self._more = True
+        self._flying: dict[str, asyncio.Task[None]] = {}
+        self.lost = False
+        self.unreadable = False
+        self._turn_ends_at = time.monotonic() + TURN_S
+        self.failures = lease.failures
+
+    async def run(self) -> None:
+        """Send until nothing is due or the turn is over, wait for what is in flight, give the lease back."""
+        try:
+            while self._goes_on() and await self._fill():
+                await self._wait_for_room()
+        except AWAY as error:
+            log.warning("drain_without_database", endpoint_id=self._lease.endpoint_id, error=repr(error))
+        except Exception:
+            self.lost = True  # one endpoint's trouble stays its own
+            log.exception("drain_failed", endpoint_id=self._lease.endpoint_id)
+        if self._flying:
+            await asyncio.wait(self._flying.values())
+        await self._free()
+
+    def _goes_on(self) -> bool:
+        if self.lost or self._dispatcher.stopping:
+            return False
+        if self._lease.blocked_until > self._services.clock.now():
+            return False
+        return time.monotonic() < self._turn_ends_at or not self._dispatcher.crowded
+
+    async def _fill(self) -> bool:
+        """Bring as many into flight as the endpoint may have; tell whether any are."""
+        read_s = time.monotonic() - self._read_at
+        empty = not self._ready and (self._more or not self._flying or read_s > POLL_S)
+        if empty or read_s > REFRESH_S:
+            await self._read()
+        while self._ready and self._target is not None and len(self._flying) < width(self.failures):
+            self._launch(self._ready.popleft(), self._target)
+        return bool(self._flying)
+
+    async def _wait_for_room(self) -> None:
+        """Wait for an attempt to end, but look for new deliveries while others are slow to end."""
+        await asyncio.wait(self._flying.values(), timeout=POLL_S, return_when=asyncio.FIRST_COMPLETED)
+
+    def _launch(self, owed: Owed, target: Target) -> None:
+        task = asyncio.create_task(self._send(owed, target))
+        self._flying[owed.delivery_id] = task
+        task.add_done_callback(lambda _: self._flying.pop(owed.delivery_id))
+
+    async def _read(self) -> None:
+        """Read the endpoint anew, for it may have changed, and what is due."""
+        rows_max = TAKE_MAX + IN_FLIGHT_MAX
+        taken = await self._services.lanes.submit(TAKE, Take(self._lease, rows_max))
+        self._read_at = time.monotonic()
+        self._more = len(taken.owed) == rows_max
+        self._ready.clear()
+        self._target = None
+        if taken.endpoint is None:
             return
-        left -= len(chunk)
-    response.close()
+        try:
+            self._target = target_of(self._services.keyring, taken.endpoint, self._services.clock)
+        except UnsealError as error:
+            self.unreadable = True
+            log.warning("webhook_secret_unreadable", endpoint_id=self._lease.endpoint_id, error=str(error))
+            return
+        self._ready.extend(owed for owed in taken.owed if owed.delivery_id not in self._flying)
 
+    async def _send(self, owed: Owed, target: Target) -> None:
+        """Prepare, call, record."""
+        try:
+            await self._attempt(owed, target)
+        except Exception:
+            self.lost = True
+            log.exception("delivery_failed", delivery_id=owed.delivery_id)
 
-def _unconnected(refused: aiohttp.ClientConnectorError) -> tuple[Outcome, str]:
-    """Say why there was no connection, without addresses: the log belongs to the client."""
-    if isinstance(refused.os_error, ForbiddenAddress):
-        return Outcome.FORBIDDEN, "the address is not on the public internet"
-    if isinstance(refused, aiohttp.ClientConnectorDNSError):
-        return Outcome.UNREACHABLE, "the name could not be resolved"
-    if isinstance(refused, (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError)):
-        return Outcome.UNREACHABLE, "the TLS connection could not be set up"
-    return Outcome.UNREACHABLE, "the connection was refused or lost"
+    async def _attempt(self, owed: Owed, target: Target) -> None:
+        answered = await call(self._session, prepare(owed, target))
+        crash_point("delivery.sent")
+        metrics.ATTEMPTS.labels(answered.outcome).inc()
+        metrics.ATTEMPT_SECONDS.observe(answered.duration_ms / 1000)
+        if answered.outcome is Outcome.SUCCEEDED:
+            age_s = (self._services.clock.now() - owed.created_at).total_seconds()
+            metrics.DELIVERY_SECONDS.observe(max(age_s, 0))
+        await self._record(answered)
+
+    async def _record(self, answered: Answered) -> None:
+        """Write the attempt down, trying while the lease lasts; after that somebody else sends it again."""
+        spread = random.uniform(-1, 1)  # noqa: S311  it spreads load, it guards nothing
+        note = Note(self._lease, self._dispatcher.lease_s, answered, spread)
+        ends_at = time.monotonic() + self._dispatcher.lease_s
+        while True:
+            try:
+                noted = await self._services.lanes.submit(NOTE, note)
+            except AWAY as error:
+                if time.monotonic() > ends_at:
+                    log.warning(
+                        "attempt_not_recorded", delivery_id=answered.owed.delivery_id, error=repr(error)
+                    )
+                    self.lost = True
+                    return
+                await asyncio.sleep(0.2)
+            else:
+                break
+        if noted.lease is None:
+            self.lost = True
+        else:
+            self._lease, self.failures = noted.lease, noted.lease.failures
+
+    async def _free(self) -> None:
+        try:
+            await free_lease(self._services.pool, self._lease, real_now=self._services.clock.real())
+        except AWAY as error:
+            log.warning("lease_not_given_back", endpoint_id=self._lease.endpoint_id, error=repr(error))
