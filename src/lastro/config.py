@@ -28,11 +28,13 @@ class Settings:
     bank_number: str = "999"
     bank_name: str = "Lastro Sandbox IP S.A."
     city: str = "SAO PAULO"
+    provider: str | None = None
     valkey_url: str | None = None
     trusted_proxies: tuple[str, ...] = field(default=())
     login_failures_per_minute: int = 10
     login_calls_per_minute: int = 600
     lane_per_account: bool = False
+    api_processes: int = 1
     workers: bool = True
 
     @property

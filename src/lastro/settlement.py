@@ -21,7 +21,7 @@ from lastro.kit.crash import crash_point
 from lastro.kit.errors import LastroError, ProviderUnavailable
 from lastro.kit.ids import new_id
 from lastro.payouts.polling import check
-from lastro.payouts.queries import CLOSE_HANDOVER, list_by_id, load_handover
+from lastro.payouts.queries import CLOSE_HANDOVER, load_handover, load_payout_by_any_end_to_end_id
 from lastro.provider import port
 from lastro.provider.port import ChargeView, Credit, Party, RefundView, Unknown
 from lastro.provider.queries import Notification, insert_notification, load_notification
@@ -55,7 +55,7 @@ class OrderChanged(NamedTuple):
     """Something happened to an order of ours: look it up."""
 
     account_id: str
-    payout_id: str
+    end_to_end_id: str
 
 
 Notice = Credit | ChargeReturn | OrderChanged
@@ -118,8 +118,10 @@ async def _apply(services: Services, notification: Notification) -> bool:
         await services.lanes.submit(LEARN, Learn(*notice))
         return True
     changed = msgspec.json.decode(notification.body, type=OrderChanged)
-    payouts = await list_by_id(services.pool, [changed])
-    await check(services, list(payouts.values()), None)
+    payout = await load_payout_by_any_end_to_end_id(services.pool, *changed)
+    if payout is None:
+        return False
+    await check(services, [payout], None)
     return True
 
 

@@ -14,10 +14,10 @@ from lastro.accounts.model import Account
 from lastro.api import gates
 from lastro.api.call import Answer, Call
 from lastro.api.routes import Auth, Route, Router, Select
-from lastro.api.wire import encode, render
+from lastro.api.wire import encode
 from lastro.idempotency.decide import Claim, Replay
 from lastro.identity.model import Principal
-from lastro.kit.errors import LastroError, MethodNotAllowed, RateLimited, Unavailable
+from lastro.kit.errors import LastroError, MethodNotAllowed, RateLimited, Unavailable, ValidationError, render
 from lastro.limits.rates import Rates
 from lastro.services import Services
 
@@ -98,27 +98,34 @@ class Application:
 
     async def _answer(self, call: Call, receive: gates.Receive) -> Answer:
         await gates.authenticate(call)
+        if call.route.select is Select.BODY:
+            await _read_body(call, receive)
         if call.route.select is not Select.NONE:
             await gates.select_account(call)
         await gates.take_rate(call)
         if call.route.idempotent:
             gates.read_idempotency_key(call)
-        if call.route.method in {"POST", "PATCH", "PUT"}:
-            async with asyncio.timeout(BODY_TIMEOUT_S):
-                await gates.read_body(call, receive)
+        if call.route.method in {"POST", "PATCH"}:
+            if call.route.select is not Select.BODY:
+                await _read_body(call, receive)
             await gates.shape_body(call)
         gates.check_path(call)
         gates.shape_query(call)
-        result = await call.route.handler(call)
+        try:
+            result = await call.route.handler(call)
+        except LastroError as error:
+            if error.status == 400:
+                await gates.raise_or_replay_known_key(call)
+            raise
         return result if isinstance(result, Answer) else Answer(encode(result), call.route.status)
 
-    async def _send(
-        self, call: Call | None, answer: Answer, request_id: str, send: Send
-    ) -> None:
+    async def _send(self, call: Call | None, answer: Answer, request_id: str, send: Send) -> None:
         rates = call.rate_headers if call else []
         if not rates:
             client = call.client if call else "unknown"
-            allowance = await self.desk.rates.take(client, gates.ADDRESS_RATE.label, gates.ADDRESS_RATE.per_minute)
+            allowance = await self.desk.rates.take(
+                client, gates.ADDRESS_RATE.label, gates.ADDRESS_RATE.per_minute
+            )
             rates = gates.rate_headers(allowance)
             if not allowance.allowed:
                 answer = _refusal(RateLimited(retry_after_s=allowance.retry_after_s), request_id)
@@ -139,6 +146,15 @@ class Application:
             return
         await send({"type": "http.response.start", "status": answer.status, "headers": out})
         await _stream(answer.body, send)
+
+
+async def _read_body(call: Call, receive: gates.Receive) -> None:
+    """Take the body in, but not for ever: a caller that drips it is cut off."""
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            await gates.read_body(call, receive)
+    except TimeoutError:
+        raise ValidationError("The body did not arrive in time.", param="body") from None
 
 
 async def _stream(chunks: AsyncIterator[bytes], send: Send) -> None:

@@ -10,7 +10,7 @@ from lastro.accounts.model import Account
 from lastro.accounts.queries import load_account
 from lastro.api.call import Answer, Call
 from lastro.api.routes import Auth, Rate, Select
-from lastro.api.wire import BODY_MAX_BYTES, parse, shape
+from lastro.api.wire import BODY_MAX_BYTES, NoBody, parse, shape
 from lastro.idempotency.decide import Claim, Pending, Replay, fingerprint, judge
 from lastro.idempotency.queries import load_stored
 from lastro.identity.model import Principal
@@ -87,7 +87,9 @@ def _operator(call: Call, credential: str) -> Principal:
 
 async def _holder_of_api_key(call: Call, credential: str) -> Principal:
     digest = hash_api_key(credential)
-    principal = await call.desk.principals.get(digest, lambda: load_principal(call.desk.services.pool, digest))
+    principal = await call.desk.principals.get(
+        digest, lambda: load_principal(call.desk.services.pool, digest)
+    )
     if principal is None:
         raise Unauthorized
     return principal
@@ -119,6 +121,11 @@ def _named_account(call: Call, principal: Principal, header: str | None) -> str:
         named = [value for name, value in parse_qsl(call.query_string) if name == "pixAccountId"]
         if named:
             return check_id(named[0], "pixAccountId")
+    if call.route.select is Select.BODY:
+        given = parse(call.raw)
+        named_here = given.get("pixAccountId") if isinstance(given, dict) else None
+        if isinstance(named_here, str):
+            return check_id(named_here, "pixAccountId")
     if header is None and (call.route.select is Select.HEADER_ALWAYS or len(principal.account_ids) != 1):
         raise PixAccountRequired(param="X-Pix-Account-Id")
     return header if header is not None else principal.account_ids[0]
@@ -190,10 +197,8 @@ async def shape_body(call: Call) -> None:
     value = parse(call.raw)
     if call.route.idempotent:
         call.fingerprint = fingerprint(call.route.method, _path_of(call), call.raw)
-    if call.route.body is None:
-        return
     try:
-        call.body = shape(value, call.route.body)
+        call.body = shape(value, call.route.body or NoBody)
     except ValidationError:
         await raise_or_replay_known_key(call)
         raise
@@ -214,8 +219,8 @@ class KnownAnswer(Exception):  # noqa: N818  not an error: a stored answer that 
         self.answer = answer
 
 
-async def raise_or_replay_known_key(call: Call) -> None:
-    """Let a known key answer before the request is refused for any later reason."""
+async def raise_or_replay_known_key(call: Call, *, wait: bool = True) -> None:
+    """Let a known key answer before anything else; `wait=False` leaves one without an answer to the lane."""
     if not call.route.idempotent or call.account is None:
         return
     claim = Claim(call.account_id, call.key, call.fingerprint, "")
@@ -223,7 +228,7 @@ async def raise_or_replay_known_key(call: Call) -> None:
     verdict = judge(claim, stored)
     if isinstance(verdict, Replay):
         raise KnownAnswer(call.desk.replayed(claim, verdict))
-    if isinstance(verdict, Pending):
+    if isinstance(verdict, Pending) and wait:
         raise IdempotencyInProgress(retry_after_s=1)
 
 
@@ -235,7 +240,9 @@ def shape_query(call: Call) -> None:
         if name in values:
             raise ValidationError(f"{name} must be given once.", param=name)
         if "\x00" in value or "\x00" in name:
-            raise ValidationError("Parameters must not hold the NUL character.", param=name.replace("\x00", ""))
+            raise ValidationError(
+                "Parameters must not hold the NUL character.", param=name.replace("\x00", "")
+            )
         values[name] = value
     if call.route.query is not None:
         call.query = shape(values, call.route.query, lax=True)

@@ -32,6 +32,7 @@ class Select(StrEnum):
     HEADER_ALWAYS = "X-Pix-Account-Id always"
     PATH = "the path"
     QUERY = "pixAccountId, else the header"
+    BODY = "pixAccountId of the body, else the header"
     NONE = "no account"
 
 

@@ -1,11 +1,11 @@
-"""Bytes in, bytes out: JSON with its limits, and the one place that renders an error."""
+"""Bytes in, bytes out: JSON with its limits."""
 
 import re
 from typing import Any, TypeVar
 
 import msgspec
 
-from lastro.kit.errors import InvalidJson, LastroError, ValidationError
+from lastro.kit.errors import InvalidJson, ValidationError
 
 BODY_MAX_BYTES = 64 * 1024
 DEPTH_MAX = 32
@@ -23,6 +23,10 @@ class ApiStruct(msgspec.Struct, kw_only=True, rename="camel"):
 
 class RequestStruct(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A body or query that we take: a mistyped name must not vanish."""
+
+
+class NoBody(RequestStruct):
+    """A request that says nothing in its body."""
 
 
 def encode(value: Any) -> bytes:  # noqa: ANN401
@@ -74,13 +78,3 @@ def _explain(text: str) -> ValidationError:
     words = _AT.sub("", text)
     param = ".".join(names) or "body"
     return ValidationError(f"{words}: {param}." if names else f"{words}.", param=param)
-
-
-def render(error: LastroError, request_id: str) -> bytes:
-    """Write the one error body there is."""
-    inner: dict[str, Any] = {"code": error.code, "message": error.text, "requestId": request_id}
-    if error.param is not None:
-        inner["param"] = error.param
-    if error.details:
-        inner["details"] = dict(error.details)
-    return _encoder.encode({"error": inner})

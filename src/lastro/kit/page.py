@@ -27,6 +27,7 @@ _INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})"
 )
 # Eight base-36 digits of milliseconds hold the instants of record ids; outside them an id says nothing.
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _IDS_BEGIN = datetime(1971, 1, 1, tzinfo=UTC)
 _IDS_END = datetime(2059, 1, 1, tzinfo=UTC)
 
@@ -142,6 +143,11 @@ def id_range(since: datetime | None, until: datetime | None, *, prefix: str = ""
     """Return the ids [from, below) of an interval, so that a date filter walks the primary key."""
     floor = FIRST_ID if since is None else _floor(since, prefix)
     return floor, LAST_ID if until is None else _floor(until, prefix)
+
+
+def id_instant(record_id: str) -> datetime:
+    """Return the millisecond in which a record id was drawn."""
+    return _EPOCH + timedelta(milliseconds=int(record_id[1:9], 36))
 
 
 def _floor(at: datetime, prefix: str) -> str:

@@ -72,6 +72,11 @@ class Keyring:
         return cls(keys, next(iter(keys)))
 
     @property
+    def key_ids(self) -> tuple[str, ...]:
+        """Return the ids of all keys on the ring."""
+        return tuple(self._sealing)
+
+    @property
     def root_fingerprint(self) -> str:
         """Return a public mark of the root key: when it changes, derived keys have changed."""
         return self.derive("lastro root fingerprint")[:8].hex()

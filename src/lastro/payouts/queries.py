@@ -64,6 +64,17 @@ async def load_payout_by_end_to_end_id(
     return Payout(*row) if row else None
 
 
+LOAD_PAYOUT_BY_ANY_END_TO_END_ID = f"SELECT {PAYOUT_COLUMNS} FROM payouts WHERE account_id = $1 AND end_to_end_id = $2"
+
+
+async def load_payout_by_any_end_to_end_id(
+    db: Connection | Pool, account_id: str, end_to_end_id: str
+) -> Payout | None:
+    """Return the payout that a provider's notification names, whatever its status."""
+    row = await db.fetchrow(LOAD_PAYOUT_BY_ANY_END_TO_END_ID, account_id, end_to_end_id)
+    return Payout(*row) if row else None
+
+
 LIST_BY_ID = f"""
 SELECT {_QUALIFIED} FROM {given_sql(account_id="text", payout_id="text")}
 JOIN payouts ON payouts.account_id = given.account_id AND payouts.payout_id = given.payout_id"""

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import msgspec
 
@@ -40,8 +40,11 @@ from lastro.provider.port import (
     Statement,
     Unknown,
 )
+from lastro.provider.queries import Notification, insert_notification
 from lastro.sandbox import queries
 from lastro.sandbox.decide import (
+    RETURN_S,
+    USUAL_S,
     arrives,
     fate,
     goes_unanswered,
@@ -53,6 +56,7 @@ from lastro.sandbox.model import Faults, SandboxCharge, Submission
 from lastro.services import Services
 from lastro.store.lane import LaneSet, LaneSpec
 from lastro.store.pool import Connection, Pool
+from lastro.store.work import Work, WorkKind, put_work
 
 URL_HOST = "sandbox.lastro.test/qr/v2"
 SHORT_CODE_LENGTH = 8
@@ -119,6 +123,7 @@ class SandboxProvider:
             now,
         )
         await self._lanes.submit(LOG, row)
+        await self._announce_return(order, now)
         if goes_unanswered(order.pix_key) or self._loses_answer():
             return Unknown("no answer from the provider")
         code = rejection_at_submission(order.pix_key)
@@ -131,6 +136,18 @@ class SandboxProvider:
             response = {"status": "REJECTED", "code": code, "end_to_end_id": order.end_to_end_id}
             return Rejected(code, f"refused with {code}", response)
         return Accepted(provider_code=row.submission_id)
+
+    async def _announce_return(self, order: Order, now: datetime) -> None:
+        """Schedule the notification of an order that settles and then comes back."""
+        if scenario(order.pix_key) != "refund":
+            return
+        body = msgspec.json.encode({"account_id": order.account_id, "end_to_end_id": order.end_to_end_id})
+        notification = Notification(order.account_id, new_id(now), "order", body, now)
+        at = now + timedelta(seconds=USUAL_S + RETURN_S + 0.5)
+        async with self._pool.acquire() as connection, connection.transaction():
+            await insert_notification(connection, notification)
+            work = Work(order.account_id, WorkKind.NOTIFICATION, notification.notification_id, at)
+            await put_work(connection, [work])
 
     async def look_up(self, account_id: str, references: Sequence[str]) -> Sequence[OrderView | Unknown]:
         """Consult the log, what was forced, and what came back."""
@@ -309,6 +326,10 @@ class SandboxProvider:
         """Tell whether an account of this service may not receive: closed holder or rejected account."""
         holder = await load_holder(self._pool, account_id)
         return holder is None or holder.entity_status == "CLOSED" or holder.status == "REJECTED"
+
+    def repeats(self) -> bool:
+        """Tell whether a notification is sent twice."""
+        return random.random() < self.faults.duplicate_rate
 
     async def _fails_before(self) -> bool:
         """Wait as long as the faults say, then tell whether the call fails before it has any effect."""

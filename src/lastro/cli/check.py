@@ -1,0 +1,52 @@
+"""`lastro check`: the ledger proof."""
+
+import asyncio
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from lastro.checks import EXTRA_CHECKS
+from lastro.cli.running import database_of
+from lastro.ledger.check import Report
+from lastro.ledger.check import check as prove
+from lastro.store import embedded
+
+
+@click.command()
+@click.option(
+    "--data-dir",
+    envvar="LASTRO_DATA_DIR",
+    type=click.Path(path_type=Path),
+    default=Path(".lastro"),
+    show_default=True,
+)
+@click.option("--database-url", envvar="LASTRO_DATABASE_URL")
+@click.option("--json", "as_json", is_flag=True, help="Print the report for programs.")
+def check(data_dir: Path, database_url: str | None, *, as_json: bool) -> None:
+    """Prove the ledger: chain, balances, totals, double entry, references, facts. Exit 0 only if all holds."""
+    try:
+        with database_of(data_dir.resolve(), database_url) as url:
+            report = asyncio.run(prove(url, extra=EXTRA_CHECKS))
+    except (embedded.EmbeddedError, OSError) as error:
+        click.echo(f"lastro: {error}", err=True)
+        sys.exit(2)
+    click.echo(_json(report) if as_json else _text(report))
+    sys.exit(0 if report.ok else 1)
+
+
+def _json(report: Report) -> str:
+    return json.dumps({"ok": report.ok, **dataclasses.asdict(report)}, indent=2, default=str)
+
+
+def _text(report: Report) -> str:
+    counted = f"{report.accounts} accounts, {report.movements} movements, {report.entries} entries"
+    if report.ok:
+        return f"Everything holds: {counted}."
+    lines = [
+        f"{len(report.problems)} problems in {counted}:",
+        *(f"  {problem}" for problem in report.problems),
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,223 @@
+"""The composition root: builds the parts, wires them, starts and stops them."""
+
+import asyncio
+import importlib
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+import uvicorn
+
+from lastro.api import (
+    account,
+    admin,
+    auth,
+    charges,
+    exports,
+    inbox,
+    movements,
+    payouts,
+    receipt,
+    sandbox,
+    statement,
+    system,
+    webhooks,
+)
+from lastro.api.app import Application, Desk
+from lastro.api.routes import Route
+from lastro.config import Settings
+from lastro.identity.model import Principal
+from lastro.identity.passwords import Passwords
+from lastro.identity.tokens import TokenKeys
+from lastro.kit.clock import Clock
+from lastro.kit.sealing import Keyring
+from lastro.limits.rates import FailureThrottle, MemoryRates, Rates
+from lastro.limits.valkey_rates import ValkeyRates
+from lastro.loops import Loops
+from lastro.provider.port import Provider
+from lastro.sandbox.actions import follow
+from lastro.sandbox.provider import SandboxProvider
+from lastro.seed import ensure_demo, ensure_ground
+from lastro.services import Services
+from lastro.startup import StartError
+from lastro.store.lane import LaneSet
+from lastro.store.migrate import migrate
+from lastro.store.pool import Pool, open_pool
+
+DRAIN_S = 12.0
+DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class House:
+    """Everything of a running process."""
+
+    services: Services
+    desk: Desk
+    login: auth.LoginDesk
+    rates: Rates
+
+
+@asynccontextmanager
+async def open_house(settings: Settings, keyring: Keyring) -> AsyncIterator[House]:
+    """Build the services on a migrated database, and take them down in order."""
+    await migrate(settings.database_url)
+    pool = await open_pool(settings.database_url)
+    lanes: LaneSet[Services] = LaneSet(settings.database_url, per_account=settings.lane_per_account)
+    clock = Clock()
+    try:
+        if not settings.sandbox:
+            await _require_durable(pool)
+        provider = await _open_provider(settings, clock, pool, lanes)
+        services = Services(settings, clock, pool, lanes, provider, keyring)
+        lanes.bind(services)
+        await ensure_ground(services)
+        yield _furnish(services)
+        await services.tasks.drain(DRAIN_S)
+    finally:
+        await lanes.stop()
+        await pool.close()
+
+
+async def _open_provider(settings: Settings, clock: Clock, pool: Pool, lanes: LaneSet[Services]) -> Provider:
+    if settings.sandbox:
+        sandbox_provider = SandboxProvider(settings, clock, pool, lanes)
+        await follow(pool, clock, sandbox_provider)
+        return sandbox_provider
+    module, _, factory = (settings.provider or "").partition(":")
+    try:
+        provider: Provider = getattr(importlib.import_module(module), factory)(settings)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise StartError(f"LASTRO_PROVIDER {settings.provider!r} cannot be loaded: {error}") from None
+    return provider
+
+
+async def _require_durable(pool: Pool) -> None:
+    """Refuse a live database that may forget an answered request."""
+    for name in DURABLE:
+        value = await pool.fetchval("SELECT current_setting($1)", name)
+        if value == "off":
+            raise StartError(f"Live mode needs a database with {name} on.")
+
+
+def _furnish(services: Services) -> House:
+    settings = services.settings
+    rates: Rates = ValkeyRates(settings.valkey_url) if settings.valkey_url else MemoryRates()
+    if settings.api_processes > 1 and not settings.valkey_url:
+        log.warning("call_limits_not_shared", hint="set LASTRO_VALKEY_URL: each process counts alone")
+    passwords = Passwords()
+    login = auth.LoginDesk(
+        tokens=_token_keys(services),
+        passwords=passwords,
+        throttle=FailureThrottle(rates, label="login", limit=settings.login_failures_per_minute),
+        calls_per_minute=settings.login_calls_per_minute,
+    )
+
+    async def read_token(token: str) -> Principal:
+        return await auth.read_token(services, login, token)
+
+    desk = Desk(services, rates, all_routes(login, passwords), read_token)
+    return House(services, desk, login, rates)
+
+
+def _token_keys(services: Services) -> TokenKeys:
+    """Derive one signing seed for each encryption key: rotating those rotates these."""
+    keyring = services.keyring
+    seeds = {key_id: keyring.derive(f"login token {key_id}") for key_id in keyring.key_ids}
+    base_url = services.settings.base_url
+    return TokenKeys(seeds, keyring.current, issuer=base_url, audience=base_url)
+
+
+def all_routes(login: auth.LoginDesk, passwords: Passwords) -> list[Route]:
+    """Return the whole route table: routing, gates, policy and OpenAPI are derived from it."""
+    return [
+        *account.ROUTES,
+        *charges.ROUTES,
+        *payouts.ROUTES,
+        *statement.ROUTES,
+        *movements.ROUTES,
+        *inbox.ROUTES,
+        *exports.ROUTES,
+        *receipt.ROUTES,
+        *webhooks.ROUTES,
+        *auth.routes(login),
+        *admin.routes(passwords),
+        *sandbox.ROUTES,
+        *system.ROUTES,
+    ]
+
+
+async def serve(
+    settings: Settings, keyring: Keyring, *, on_ready: Callable[[dict[str, Any] | None], None] | None = None
+) -> None:
+    """Run the API and, unless told otherwise, the loops, until a signal says stop."""
+    async with open_house(settings, keyring) as house:
+        demo = await ensure_demo(house.services) if settings.sandbox else None
+        loops = Loops(house.services) if settings.workers else None
+        if loops:
+            loops.start()
+        servers = [_server(Application(house.desk), settings.host, settings.port)]
+        if settings.auth_port:
+            login_desk = Desk(house.services, house.rates, auth.routes(house.login), house.desk.read_token)
+            servers.append(_server(Application(login_desk), settings.host, settings.auth_port))
+        stop = asyncio.Event()
+        _on_signals(stop)
+        running = [asyncio.create_task(server.serve()) for server in servers]
+        while not all(server.started for server in servers) and not any(task.done() for task in running):
+            await asyncio.sleep(0.005)
+        if on_ready and all(server.started for server in servers):
+            on_ready(demo)
+        await asyncio.wait([*running, asyncio.create_task(stop.wait())], return_when=asyncio.FIRST_COMPLETED)
+        for server in servers:
+            server.should_exit = True
+        await asyncio.gather(*running)
+        if loops:
+            await loops.stop()
+
+
+async def work(settings: Settings, keyring: Keyring) -> None:
+    """Run the loops alone until a signal says stop."""
+    async with open_house(settings, keyring) as house:
+        loops = Loops(house.services)
+        loops.start()
+        stop = asyncio.Event()
+        _on_signals(stop)
+        await stop.wait()
+        await loops.stop()
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn without its own signal handling: ours stops servers, loops and lanes in order."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to `serve`."""
+        yield
+
+
+def _server(application: Application, host: str, port: int) -> _Server:
+    config = uvicorn.Config(
+        application,
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=10,
+        timeout_keep_alive=75,
+        h11_max_incomplete_event_size=32_768,
+        ws="none",
+    )
+    return _Server(config)
+
+
+def _on_signals(stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
