@@ -13,6 +13,7 @@ from lastro.kit.page import (
     LAST_ID,
     closing,
     date_range,
+    id_instant,
     id_range,
     instant_range,
     page_size,
@@ -199,6 +200,12 @@ def test_ids_of_an_interval_are_those_drawn_in_it(at, shift_ms):
     floor, ceiling = id_range(at, at + timedelta(milliseconds=500))
     assert (floor <= drawn < ceiling) == (0 <= shift_ms < 500)
     assert FIRST_ID < drawn < LAST_ID
+
+
+@given(instants)
+def test_an_id_tells_when_it_was_drawn(at):
+    at = at.replace(microsecond=at.microsecond // 1000 * 1000)
+    assert id_instant(new_id(at)) == at
 
 
 @pytest.mark.parametrize(("since", "until"), [("0001-01-01", "9999-12-30"), ("1969-12-31", "2080-01-01")])

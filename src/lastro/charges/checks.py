@@ -27,7 +27,7 @@ REFUND_WITHOUT_MOVEMENT = """
 SELECT r.account_id, r.refund_id, 'movement_id', 'a debit of ' || r.amount_cents, r.movement_id
 FROM charge_refunds r
 LEFT JOIN movements m ON m.account_id = r.account_id AND m.movement_id = r.movement_id
-    AND m.status = CASE r.status WHEN 'SUCCEEDED' THEN 'POSTED' WHEN 'FAILED' THEN 'REVERSED' ELSE 'PENDING' END
+    AND (r.status, m.status) IN (('SUCCEEDED', 'POSTED'), ('FAILED', 'REVERSED'), ('PENDING', 'PENDING'))
 LEFT JOIN entries e ON e.account_id = m.account_id AND e.movement_id = m.movement_id AND e.leg = 0
 WHERE e.amount_cents IS DISTINCT FROM -r.amount_cents LIMIT 100"""
 
