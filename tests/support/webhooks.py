@@ -11,6 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from lastro.config import Mode, Settings
+from lastro.idempotency.actions import Told
 from lastro.kit.clock import Clock, utc
 from lastro.kit.ids import end_to_end_id, new_id
 from lastro.kit.sealing import Keyring
@@ -23,10 +24,11 @@ from lastro.provider.port import Provider
 from lastro.services import Services
 from lastro.store.lane import LaneSet
 from lastro.store.pool import open_lane_connection, open_pool
-from lastro.webhooks.actions import Change, change
+from lastro.webhooks.actions import Change, Deed, Resend, change
 from lastro.webhooks.attempt import seal_context
 from lastro.webhooks.decide import Register
-from lastro.webhooks.model import Endpoint
+from lastro.webhooks.model import Attempt, Endpoint
+from lastro.webhooks.queries import list_attempts
 from lastro.webhooks.sender import Dispatcher
 
 KEYRING = Keyring({"test": bytes(range(32))}, "test")
@@ -195,12 +197,18 @@ async def drip(_: Got, __: int, writer: Writer) -> None:
         await asyncio.sleep(1)
 
 
-async def flood(_: Got, __: int, writer: Writer) -> None:
-    """A 200 with a gigabyte behind it."""
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % 2**30)
-    for _i in range(1024):
-        writer.write(bytes(2**20))
-        await writer.drain()
+class Flood:
+    """A 200 with a gigabyte behind it; counts how much of it could be written."""
+
+    def __init__(self) -> None:
+        self.written_bytes = 0
+
+    async def __call__(self, _: Got, __: int, writer: Writer) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % 2**30)
+        for _i in range(2**14):
+            writer.write(bytes(2**16))
+            await writer.drain()
+            self.written_bytes += 2**16
 
 
 @dataclass
@@ -210,7 +218,6 @@ class Receiver:
     behave: Behaviour = field(default_factory=lambda: answers(200))
     got: list[Got] = field(default_factory=list)
     connections: int = 0
-    written_bytes: int = 0
     in_flight: int = 0
     in_flight_most: int = 0
     port: int = 0
@@ -273,3 +280,46 @@ async def status_counts(services: Services, account_id: str) -> dict[str, int]:
         account_id,
     )
     return {row["status"]: row["n"] for row in rows}
+
+
+def advance(services: Services, seconds: float) -> None:
+    """Move business time, as the sandbox does."""
+    services.clock.offset_s += seconds
+    services.wakes.wake("deliveries")
+
+
+async def do(services: Services, endpoint: Endpoint, deed: Deed | Resend) -> Told:
+    """Change an endpoint the way the API does."""
+    command = Change(endpoint.account_id, endpoint.endpoint_id, deed, 200, lambda *_: b"{}", "test")
+    return await change(services, command)
+
+
+async def counts_are(services: Services, account_id: str, expected: dict[str, int]) -> None:
+    """Wait until the deliveries of an account stand so."""
+
+    async def met() -> bool:
+        return await status_counts(services, account_id) == expected
+
+    await until(met)
+
+
+async def attempts_of(services: Services, endpoint: Endpoint, event: Event) -> list[Attempt]:
+    """The attempts to deliver an event to an endpoint, oldest first."""
+    delivery_id = event.event_id.removeprefix("evt_")
+    return await list_attempts(
+        services.pool, endpoint.account_id, endpoint.endpoint_id, delivery_id, rows_max=100
+    )
+
+
+async def outcomes(services: Services, endpoint: Endpoint, event: Event) -> list[str]:
+    """How those attempts ended."""
+    return [attempt.outcome for attempt in await attempts_of(services, endpoint, event)]
+
+
+async def logged(services: Services, endpoint: Endpoint, event: Event, count: int) -> None:
+    """Wait until so many attempts are recorded."""
+
+    async def met() -> bool:
+        return len(await attempts_of(services, endpoint, event)) >= count
+
+    await until(met)

@@ -1,4 +1,4 @@
-"""The rules of webhooks: what an answer means, when the next attempt comes, when to leave an endpoint alone."""
+"""The rules of webhooks: what an answer means, when the next attempt comes, when none does."""
 
 import itertools
 from datetime import UTC, datetime, timedelta
@@ -54,9 +54,10 @@ ENDPOINT = Endpoint(
 )  # fmt: skip
 ACCOUNT = Account(
     account_id="cacc", short_code="abcd1234", tenant_id=None, entity_id=None, core_account_id="uuid",
-    branch="0001", account_number="1", label="x", enabled=True, status="APPROVED", pix_in_fee_cents=0, pix_in_fee_bps=0,
-    pix_out_fee_cents=0, pix_out_fee_bps=0, limit_per_transaction_cents=0, limit_daily_cents=0,
-    limit_night_cents=0, rate_multiplier=1, monthly_goal_cents=0, created_at=NOW, updated_at=NOW,
+    branch="0001", account_number="1", label="x", enabled=True, status="APPROVED",
+    pix_in_fee_cents=0, pix_in_fee_bps=0, pix_out_fee_cents=0, pix_out_fee_bps=0,
+    limit_per_transaction_cents=0, limit_daily_cents=0, limit_night_cents=0, rate_multiplier=1,
+    monthly_goal_cents=0, created_at=NOW, updated_at=NOW,
 )  # fmt: skip
 
 

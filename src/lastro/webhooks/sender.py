@@ -101,6 +101,9 @@ class Dispatcher:
         except AWAY as error:
             log.warning("dispatcher_without_database", error=repr(error))
             return False
+        except Exception:
+            log.exception("dispatcher_round_failed")
+            return False
         return True
 
     async def _lease_some(self) -> list[Lease]:
