@@ -164,11 +164,12 @@ def _ofx_row(line: Line) -> str:
     return (
         f"<STMTTRN><TRNTYPE>{kind}</TRNTYPE><DTPOSTED>{ofx_instant(movement.at)}</DTPOSTED>"
         f"<TRNAMT>{reais(line.net_cents)}</TRNAMT><FITID>{movement.movement_id}</FITID>"
-        f"<NAME>{_ofx_text(name or movement.description, _OFX_NAME_MAX)}</NAME>"
-        f"<MEMO>{_ofx_text(memo, _OFX_MEMO_MAX)}</MEMO></STMTTRN>\r\n"
+        f"<NAME>{_ofx_text(name, _OFX_NAME_MAX) or 'Pix'}</NAME>"
+        f"<MEMO>{_ofx_text(memo, _OFX_MEMO_MAX) or 'Pix'}</MEMO></STMTTRN>\r\n"
     )
 
 
 def _ofx_text(text: str, length_max: int) -> str:
     """Cut a text to its length, on one line, with what SGML would read as markup written out."""
-    return escape(" ".join(text.split())[:length_max])
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    return escape(" ".join(printable.split())[:length_max])
