@@ -1,8 +1,8 @@
 """The proof of the ledger as plain functions: does this stored row follow from the rows before it?"""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from lastro.ledger.decide import chain_hash, entry_id
 from lastro.ledger.model import (
@@ -23,7 +23,8 @@ BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 BOOKS = (CUSTOMER, CLEARING, FEE_INCOME)
 
 
-class Problem(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Problem:
     """A stored row that does not fit: where it stands, what it should say, what it says."""
 
     table: str
@@ -33,6 +34,10 @@ class Problem(NamedTuple):
     expected: str
     found: str
     rule: str
+
+    def __str__(self) -> str:
+        where = f"{self.table} {self.id} (account {self.account_id})"
+        return f"{where}: {self.column} is {self.found}, expected {self.expected} [{self.rule}]"
 
 
 def genesis(account_id: str) -> Balance:
