@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -32,6 +35,15 @@ from lastro.webhooks.queries import list_attempts
 from lastro.webhooks.sender import Dispatcher
 
 KEYRING = Keyring({"test": bytes(range(32))}, "test")
+ROOT = Path(__file__).resolve().parents[2]
+WORKER = """
+import asyncio, sys
+from tests.support.webhooks import dispatching, open_services
+async def main():
+    async with open_services(sys.argv[1]) as services, dispatching(services, lease_s=float(sys.argv[2])):
+        await asyncio.sleep(600)
+asyncio.run(main())
+"""
 EVERY_EVENT = [name.value for name in EventName]
 
 
@@ -63,6 +75,21 @@ async def dispatching(services: Services, *, lease_s: float = 15.0) -> AsyncIter
     finally:
         stop.set()
         await task
+
+
+@contextmanager
+def worker_process(
+    url: str, *, lease_s: float = 1.0, crash_point: str = ""
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A dispatcher in a process of its own, killed without a word when the block ends."""
+    command = [sys.executable, "-c", WORKER, url, str(lease_s)]
+    environment = {**os.environ, "LASTRO_CRASH_POINT": crash_point}
+    process = subprocess.Popen(command, cwd=ROOT, env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 async def until(condition: Callable[[], Awaitable[bool] | bool], *, timeout_s: float = 30) -> None:
@@ -323,3 +350,13 @@ async def logged(services: Services, endpoint: Endpoint, event: Event, count: in
         return len(await attempts_of(services, endpoint, event)) >= count
 
     await until(met)
+
+
+def check_received(receivers: Sequence[Receiver], events: Sequence[Event]) -> None:
+    """Everything arrived at every receiver, byte for byte; what came twice came with the same eventId."""
+    expected = {event.event_id: event.body for event in events}
+    for receiver in receivers:
+        assert receiver.event_ids == set(expected)
+        for got in receiver.got:
+            assert got.body == expected[got.event_id]
+            assert got.headers["webhook-id"] == got.event_id

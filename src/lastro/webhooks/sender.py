@@ -231,6 +231,8 @@ class _Drain:
     async def _read(self) -> None:
         """Read the endpoint anew, for it may have changed, and what is due."""
         rows_max = TAKE_MAX + IN_FLIGHT_MAX
+        # What is in flight now may be recorded after the rows are read and before they arrive here.
+        flying = set(self._flying)
         taken = await self._services.lanes.submit(TAKE, Take(self._lease, rows_max))
         self._read_at = time.monotonic()
         self._more = len(taken.owed) == rows_max
@@ -244,7 +246,7 @@ class _Drain:
             self.unreadable = True
             log.warning("webhook_secret_unreadable", endpoint_id=self._lease.endpoint_id, error=str(error))
             return
-        self._ready.extend(owed for owed in taken.owed if owed.delivery_id not in self._flying)
+        self._ready.extend(owed for owed in taken.owed if owed.delivery_id not in flying)
 
     async def _send(self, owed: Owed, target: Target) -> None:
         """Prepare, call, record."""
