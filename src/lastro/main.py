@@ -77,8 +77,10 @@ async def open_house(settings: Settings, keyring: Keyring) -> AsyncIterator[Hous
         services = Services(settings, clock, pool, lanes, provider, keyring)
         lanes.bind(services)
         await ensure_ground(services)
-        yield _furnish(services)
+        house = _furnish(services)
+        yield house
         await services.tasks.drain(DRAIN_S)
+        house.login.passwords.close()
     finally:
         await lanes.stop()
         await pool.close()
@@ -209,6 +211,7 @@ def _server(application: Application, host: str, port: int) -> _Server:
         access_log=False,
         lifespan="off",
         server_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=10,
         timeout_keep_alive=75,
         h11_max_incomplete_event_size=32_768,

@@ -70,7 +70,7 @@ def _kind_of(notice: Notice) -> NotificationKind:
 async def take_in(services: Services, notice: Notice, *, due_at: datetime | None = None) -> None:
     """Store a notification raw with its work row, then act on it at once; the loop is the safety net."""
     now = services.clock.now()
-    body = msgspec.json.encode(notice._asdict())
+    body = msgspec.json.encode(notice)
     notification = Notification(notice.account_id, new_id(now), _kind_of(notice), body, now)
     work = Work(notice.account_id, WorkKind.NOTIFICATION, notification.notification_id, due_at or now)
     async with services.pool.acquire() as connection, connection.transaction():

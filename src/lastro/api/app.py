@@ -3,6 +3,7 @@
 import asyncio
 import math
 import re
+import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ import structlog
 from lastro.accounts.model import Account
 from lastro.api import gates
 from lastro.api.call import Answer, Call
+from lastro.api.metrics import count
 from lastro.api.routes import Auth, Route, Router, Select
 from lastro.api.wire import encode
 from lastro.idempotency.decide import Claim, Replay
@@ -71,6 +73,7 @@ class Application:
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
         request_id = _request_id(headers.get("x-request-id"))
         call: Call | None = None
+        began = time.perf_counter()
         self.desk.in_flight += 1
         try:
             raw_path = scope.get("raw_path")
@@ -94,6 +97,7 @@ class Application:
             answer = _refusal(LastroError(), request_id)
         finally:
             self.desk.in_flight -= 1
+        count(call.route.rate.label if call else "none", answer.status, time.perf_counter() - began)
         await self._send(call, answer, request_id, send)
 
     async def _answer(self, call: Call, receive: gates.Receive) -> Answer:

@@ -3,9 +3,10 @@
 import time
 from typing import Any
 
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from lastro.api.call import Answer, Call
+from lastro.api.metrics import scrape
 from lastro.api.openapi import describe
 from lastro.api.reference import page
 from lastro.api.routes import Auth, Rate, Route, Select
@@ -34,7 +35,7 @@ async def get_ready(call: Call) -> dict[str, Any]:
 
 async def get_metrics(call: Call) -> Answer:
     """Write the metrics for Prometheus."""
-    return Answer(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+    return Answer(await scrape(call.desk.services, call.desk.in_flight), media_type=CONTENT_TYPE_LATEST)
 
 
 async def get_openapi(call: Call) -> Answer:

@@ -6,7 +6,7 @@ import structlog
 
 from lastro.kit.clock import Clock
 from lastro.outbox.model import Alarm, Event
-from lastro.store.pool import Connection
+from lastro.store.pool import Connection, Pool
 from lastro.store.rows import columns, given_sql, insert_sql
 
 EVENT_ID_PREFIX = "evt_"  # an event's id without it is the id of its deliveries
@@ -56,3 +56,12 @@ async def insert_alarms(tx: Connection, alarms: Sequence[Alarm]) -> None:
         )
     if alarms:
         await tx.execute(INSERT_ALARMS, *columns(alarms, 6))
+
+
+COUNT_OPEN_ALARMS = "SELECT count(*) FROM alarms WHERE resolved_at IS NULL"
+
+
+async def count_open_alarms(db: Connection | Pool) -> int:
+    """Return how many alarms wait for a person."""
+    found: int = await db.fetchval(COUNT_OPEN_ALARMS)
+    return found

@@ -141,7 +141,7 @@ class SandboxProvider:
         """Schedule the notification of an order that settles and then comes back."""
         if scenario(order.pix_key) != "refund":
             return
-        body = msgspec.json.encode({"account_id": order.account_id, "end_to_end_id": order.end_to_end_id})
+        body = msgspec.json.encode((order.account_id, order.end_to_end_id))
         notification = Notification(order.account_id, new_id(now), "order", body, now)
         at = now + timedelta(seconds=USUAL_S + RETURN_S + 0.5)
         async with self._pool.acquire() as connection, connection.transaction():

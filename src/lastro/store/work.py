@@ -81,3 +81,12 @@ async def take_work(
     sample = sorted(random.sample(due, min(batch_max, len(due))))
     leased = await pool.fetch(LEASE, *columns(sample, 4), real_now + timedelta(seconds=lease_s), kind)
     return [Work(row["account_id"], kind, row["id"], row["due_at"]) for row in leased]
+
+
+LOAD_OLDEST_DUE = "SELECT min(due_at) FROM work WHERE kind = $1"
+
+
+async def load_oldest_due(pool: Pool, kind: WorkKind) -> datetime | None:
+    """Return the earliest instant that work of a kind is due: how late a loop is."""
+    found: datetime | None = await pool.fetchval(LOAD_OLDEST_DUE, kind)
+    return found
