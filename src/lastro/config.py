@@ -34,7 +34,6 @@ class Settings:
     login_failures_per_minute: int = 10
     login_calls_per_minute: int = 600
     lane_per_account: bool = False
-    api_processes: int = 1
     workers: bool = True
 
     @property

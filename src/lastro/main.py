@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -64,10 +65,10 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(settings: Settings, keyring: Keyring) -> AsyncIterator[House]:
+async def open_house(settings: Settings, keyring: Keyring, *, role: str = "tool") -> AsyncIterator[House]:
     """Build the services on a migrated database, and take them down in order."""
     await migrate(settings.database_url)
-    pool = await open_pool(settings.database_url)
+    pool = await open_pool(settings.database_url, name=f"lastro {role} {secrets.token_hex(4)}")
     lanes: LaneSet[Services] = LaneSet(settings.database_url, per_account=settings.lane_per_account)
     clock = Clock()
     try:
@@ -110,8 +111,6 @@ async def _require_durable(pool: Pool) -> None:
 def _furnish(services: Services) -> House:
     settings = services.settings
     rates: Rates = ValkeyRates(settings.valkey_url) if settings.valkey_url else MemoryRates()
-    if settings.api_processes > 1 and not settings.valkey_url:
-        log.warning("call_limits_not_shared", hint="set LASTRO_VALKEY_URL: each process counts alone")
     passwords = Passwords()
     login = auth.LoginDesk(
         tokens=_token_keys(services),
@@ -158,7 +157,9 @@ async def serve(
     settings: Settings, keyring: Keyring, *, on_ready: Callable[[dict[str, Any] | None], None] | None = None
 ) -> None:
     """Run the API and, unless told otherwise, the loops, until a signal says stop."""
-    async with open_house(settings, keyring) as house:
+    async with open_house(settings, keyring, role=system.API_ROLE) as house:
+        for warning in await system.warnings_of(house.desk):
+            log.warning("start", hint=warning)
         demo = await ensure_demo(house.services) if settings.sandbox else None
         loops = Loops(house.services) if settings.workers else None
         if loops:
@@ -184,7 +185,7 @@ async def serve(
 
 async def work(settings: Settings, keyring: Keyring) -> None:
     """Run the loops alone until a signal says stop."""
-    async with open_house(settings, keyring) as house:
+    async with open_house(settings, keyring, role="worker") as house:
         loops = Loops(house.services)
         loops.start()
         stop = asyncio.Event()

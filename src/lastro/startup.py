@@ -69,7 +69,6 @@ def read_settings(start: Start, database_url: str) -> tuple[Settings, Keyring]:
         login_failures_per_minute=_number("LASTRO_LOGIN_FAILURES_PER_MINUTE", 10),
         login_calls_per_minute=_number("LASTRO_LOGIN_CALLS_PER_MINUTE", 600),
         lane_per_account=os.environ.get("LASTRO_LANE_PER_ACCOUNT", "") == "1",
-        api_processes=_number("LASTRO_API_PROCESSES", 1),
         workers=start.workers,
     )
     return settings, keyring

@@ -5,6 +5,7 @@ from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from lastro.api.app import Desk
 from lastro.api.call import Answer, Call
 from lastro.api.metrics import scrape
 from lastro.api.openapi import describe
@@ -12,6 +13,9 @@ from lastro.api.reference import page
 from lastro.api.routes import Auth, Rate, Route, Select
 from lastro.api.wire import encode
 from lastro.limits.valkey_rates import ValkeyRates
+from lastro.store.pool import count_pools
+
+API_ROLE = "api"
 
 _started = time.monotonic()
 
@@ -23,14 +27,22 @@ async def get_health(_: Call) -> dict[str, Any]:
 
 async def get_ready(call: Call) -> dict[str, Any]:
     """Say that the database answers, and what an operator should know."""
-    services = call.desk.services
-    await services.pool.fetchval("SELECT 1")
+    return {
+        "status": "ready",
+        "mode": call.desk.services.settings.mode,
+        "warnings": await warnings_of(call.desk),
+    }
+
+
+async def warnings_of(desk: Desk) -> list[str]:
+    """Return what works, but not as an operator would want it."""
     warnings = []
-    if services.settings.api_processes > 1 and not services.settings.valkey_url:
-        warnings.append("several API processes without LASTRO_VALKEY_URL: each counts calls alone")
-    if isinstance(call.desk.rates, ValkeyRates) and call.desk.rates.is_down:
+    api_processes = await count_pools(desk.services.pool, f"lastro {API_ROLE} ")
+    if api_processes > 1 and not desk.services.settings.valkey_url:
+        warnings.append(f"{api_processes} API processes without LASTRO_VALKEY_URL: each counts calls alone")
+    if isinstance(desk.rates, ValkeyRates) and desk.rates.is_down:
         warnings.append("Valkey does not answer: calls are counted in memory")
-    return {"status": "ready", "mode": services.settings.mode, "warnings": warnings}
+    return warnings
 
 
 async def get_metrics(call: Call) -> Answer:

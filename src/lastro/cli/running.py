@@ -40,6 +40,11 @@ def run_service(start: Start, target: Target, *, greet: bool) -> None:
         return
     if start.mode is Mode.LIVE:
         raise StartError("Live mode needs a database of yours: --database-url.")
+    running = None if greet else embedded.database_url(start.data_dir)
+    if running:
+        # A worker beside a running service shares its embedded database and leaves it alone at the end.
+        _run(start, running, target, greet=greet)
+        return
     cluster = embedded.start(start.data_dir)
     try:
         _run(start, cluster.url, target, greet=greet)

@@ -30,8 +30,8 @@ PINNED_PLANS = {
 }
 
 
-async def open_pool(url: str, *, size: int = 10) -> Pool:
-    """Open the pool that reads and single statements use."""
+async def open_pool(url: str, *, name: str = "lastro", size: int = 10) -> Pool:
+    """Open the pool that reads and single statements use; its name shows in the server's activity."""
     return await asyncpg.create_pool(
         url,
         min_size=1,
@@ -39,8 +39,19 @@ async def open_pool(url: str, *, size: int = 10) -> Pool:
         reset=_no_reset,
         timeout=CONNECT_TIMEOUT_S,
         command_timeout=COMMAND_TIMEOUT_S,
-        server_settings={**_SESSION, "jit": "off", "application_name": "lastro"},
+        server_settings={**_SESSION, "jit": "off", "application_name": name},
     )
+
+
+COUNT_POOLS = """
+SELECT count(DISTINCT application_name) FROM pg_stat_activity
+WHERE datname = current_database() AND starts_with(application_name, $1)"""
+
+
+async def count_pools(pool: Pool, prefix: str) -> int:
+    """Return how many processes have a pool of this kind open on this database right now."""
+    found: int = await pool.fetchval(COUNT_POOLS, prefix)
+    return found
 
 
 async def open_lane_connection(url: str, name: str) -> Connection:
