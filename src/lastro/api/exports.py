@@ -35,7 +35,8 @@ from lastro.ledger.statement import (
 )
 from lastro.services import Services
 
-PAGE_ROWS = 1_000
+# Small enough that writing one page never keeps other requests waiting for long.
+PAGE_ROWS = 250
 
 _json = msgspec.json.Encoder()
 
