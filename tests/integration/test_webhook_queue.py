@@ -192,7 +192,7 @@ async def test_old_deliveries_and_removed_endpoints_go_and_the_rest_stays(servic
     endpoint = await new_endpoint(services, account_id, "http://127.0.0.1:1/")
     removed = await new_endpoint(services, account_id, "http://127.0.0.1:1/")
     await emit(services, account_id, 3)
-    services.clock.offset_s = 31 * 86_400
+    services.clock.offset_s = 35 * 86_400
     [young] = await emit(services, account_id, 1)
     await do(services, removed, Remove())
     await tidy(services)

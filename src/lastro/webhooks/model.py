@@ -8,7 +8,7 @@ from lastro.kit.errors import NotFound
 
 ENDPOINTS_MAX = 20
 TOKEN_LENGTH_MAX = 500
-KEPT_DAYS = 30
+KEPT_DAYS = 34  # thirty from the last attempt of the schedule on
 OLD_SECRET_HOURS = 24
 
 IN_FLIGHT_MAX = 8

@@ -35,7 +35,8 @@ POLL_S = 0.25
 LEASE_S = 15.0
 BACKOFF_MAX_S = 5.0
 ENDPOINTS_AT_ONCE = 120  # times 8 in flight stays below the connections of the client
-SUSPECTS_AT_ONCE = 90  # endpoints that fail never take every place
+SUSPECTS_AT_ONCE = 90  # endpoints that fail or dawdle never take every place
+SLOW_MS = 1_000
 HEAD_MAX = 1_000
 TAKE_MAX = 32
 TURN_S = 10.0
@@ -129,7 +130,7 @@ class Dispatcher:
         return await take_leases(pool, wanted, until=until, real_now=real_now, now=now)
 
     def _startable(self, due: list[EndpointKey]) -> list[EndpointKey]:
-        """Leave out what runs here, what could not be read a moment ago, and too many that keep failing."""
+        """Leave out what runs here, what could not be read a moment ago, and too many that fail or dawdle."""
         self._shunned = {key: until for key, until in self._shunned.items() if until > time.monotonic()}
         free = [key for key in due if key not in self._drains and key not in self._shunned]
         suspects = [key for key in free if key in self._suspects]
@@ -147,7 +148,7 @@ class Dispatcher:
     def _ended(self, key: EndpointKey, drain: "_Drain") -> None:
         del self._drains[key]
         metrics.ENDPOINTS_DRAINING.set(len(self._drains))
-        if drain.failures >= BREAKER_FAILURES:
+        if drain.failures >= BREAKER_FAILURES or drain.slow:
             self._suspects.add(key)
         else:
             self._suspects.discard(key)
@@ -185,6 +186,7 @@ class _Drain:
         self._flying: dict[str, asyncio.Task[None]] = {}
         self.lost = False
         self.unreadable = False
+        self.slow = False
         self._turn_ends_at = time.monotonic() + TURN_S
         self.failures = lease.failures
 
@@ -259,6 +261,7 @@ class _Drain:
     async def _attempt(self, owed: Owed, target: Target) -> None:
         answered = await call(self._session, prepare(owed, target))
         crash_point("delivery.sent")
+        self.slow = answered.duration_ms > SLOW_MS
         metrics.ATTEMPTS.labels(answered.outcome).inc()
         metrics.ATTEMPT_SECONDS.observe(answered.duration_ms / 1000)
         if answered.outcome is Outcome.SUCCEEDED:
