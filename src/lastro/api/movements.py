@@ -7,8 +7,8 @@ from lastro.api.call import Call
 from lastro.api.charges_wire import ChargeSummary, charge_summary
 from lastro.api.gates import account_of
 from lastro.api.payouts_wire import PayoutView, payout_view
-from lastro.api.routes import Rate, Route, Select
-from lastro.api.statement import EntryView, MovementItem, MovementView, movement_item
+from lastro.api.routes import Rate, Route
+from lastro.api.statement import MovementItem, movement_item
 from lastro.charges.model import Charge
 from lastro.charges.movement_queries import load_charge_by_movement
 from lastro.kit.errors import NotFound
@@ -16,7 +16,6 @@ from lastro.ledger.model import Source
 from lastro.ledger.statement import MovementRow, list_entries, list_family, load_movement
 from lastro.payouts.model import Payout
 from lastro.payouts.movement_queries import load_payout_by_movement
-from lastro.payouts.queries import load_payout, load_payout_by_end_to_end_id
 from lastro.store.pool import Pool
 
 
@@ -26,13 +25,6 @@ class MovementFull(MovementItem):
     payout: PayoutView | None
     charge: ChargeSummary | None
     related: list[MovementItem]
-
-
-class FlatMovement(MovementView):
-    """A movement with everything at the root: the form of the lookup by end-to-end id."""
-
-    movement_id: str
-    entries: list[EntryView]
 
 
 class _Named(msgspec.Struct, rename="camel"):
@@ -75,26 +67,6 @@ async def get_movement_full(call: Call) -> MovementFull:
     )
 
 
-async def get_movement_of_payout(call: Call) -> MovementItem:
-    """GET /v1/payouts/{id}/movement."""
-    pool = call.desk.services.pool
-    payout = await load_payout(pool, call.account_id, call.path["id"])
-    if payout is None:
-        raise NotFound
-    return await load_item(pool, account_of(call), payout.movement_id)
-
-
-async def get_movement_by_end_to_end_id(call: Call) -> FlatMovement:
-    """GET /v1/payouts/end-to-end-id/{endToEndId}/movement; before settlement the id leads nowhere."""
-    pool = call.desk.services.pool
-    payout = await load_payout_by_end_to_end_id(pool, call.account_id, call.path["endToEndId"])
-    if payout is None:
-        raise NotFound
-    item = await load_item(pool, account_of(call), payout.movement_id)
-    fields = msgspec.structs.asdict(item.movement)
-    return FlatMovement(movement_id=item.movement_id, entries=item.entries, **fields)
-
-
 async def load_origin(
     pool: Pool, account: Account, first: MovementRow
 ) -> tuple[Payout | None, Charge | None]:
@@ -109,16 +81,6 @@ async def load_origin(
 
 
 ROUTES: list[Route] = [
-    Route(
-        "GET", "/v1/payouts/{id}/movement", get_movement_of_payout, "Read the movement of a payout",
-        Rate("GET /v1/payouts/:id/movement", 300), answer=MovementItem, tag="Payouts", errors=(NotFound,),
-    ),
-    Route(
-        "GET", "/v1/payouts/end-to-end-id/{endToEndId}/movement", get_movement_by_end_to_end_id,
-        "Read the movement of a settled payout by its end-to-end id",
-        Rate("GET /v1/payouts/end-to-end-id/:endToEndId/movement", 300),
-        select=Select.HEADER_ALWAYS, answer=FlatMovement, tag="Payouts", errors=(NotFound,),
-    ),
     Route(
         "GET", "/v1/movements/{id}", get_movement, "Read a movement",
         Rate("GET /v1/movements/:id", 300), answer=MovementItem, tag="Statement", errors=(NotFound,),
