@@ -3,11 +3,14 @@
 import functools
 
 from lastro.accounts.queries import load_account
+from lastro.api import admin_payouts
 from lastro.api.call import Answer, Call
 from lastro.api.charges import told
 from lastro.api.gates import account_of, raise_or_replay_known_key
+from lastro.api.movements import load_item
 from lastro.api.payouts_wire import (
     DecodeView,
+    FlatMovement,
     LimitsView,
     LookupView,
     NewDecode,
@@ -20,11 +23,13 @@ from lastro.api.payouts_wire import (
     PayoutResult,
     PayoutView,
     WindowView,
+    flat_movement,
     payout_item,
     payout_view,
     render_result,
 )
 from lastro.api.routes import Rate, Route, Select
+from lastro.api.statement import MovementItem
 from lastro.api.wire import encode
 from lastro.idempotency.actions import Tell, tell, tell_refusal
 from lastro.kit.clock import brt, brt_or_none, start_of_day
@@ -192,6 +197,24 @@ async def get_payout_by_end_to_end_id(call: Call) -> PayoutView:
     return payout_view(payout)
 
 
+async def get_payout_movement(call: Call) -> MovementItem:
+    """Read the movement of a payout."""
+    pool = call.desk.services.pool
+    payout = await load_payout(pool, call.account_id, call.path["id"])
+    if payout is None:
+        raise NotFound
+    return await load_item(pool, account_of(call), payout.movement_id)
+
+
+async def get_movement_by_end_to_end_id(call: Call) -> FlatMovement:
+    """Read the movement of a settled payout by its end-to-end id, flat."""
+    pool = call.desk.services.pool
+    payout = await load_payout_by_end_to_end_id(pool, call.account_id, call.path["endToEndId"])
+    if payout is None:
+        raise NotFound
+    return flat_movement(await load_item(pool, account_of(call), payout.movement_id))
+
+
 async def post_lookup(call: Call) -> Answer:
     """Look a Pix key up in DICT."""
     services, account = call.desk.services, account_of(call)
@@ -320,6 +343,16 @@ ROUTES: list[Route] = [
         answer=PayoutView, tag=_TAG, errors=(NotFound,),
     ),
     Route(
+        "GET", "/v1/payouts/{id}/movement", get_payout_movement, "Read the movement of a payout",
+        Rate("GET /v1/payouts/:id/movement", 300), answer=MovementItem, tag=_TAG, errors=(NotFound,),
+    ),
+    Route(
+        "GET", "/v1/payouts/end-to-end-id/{endToEndId}/movement", get_movement_by_end_to_end_id,
+        "Read the movement of a settled payout by its end-to-end id",
+        Rate("GET /v1/payouts/end-to-end-id/:endToEndId/movement", 300), select=Select.HEADER_ALWAYS,
+        answer=FlatMovement, tag=_TAG, errors=(NotFound,),
+    ),
+    Route(
         "POST", "/v1/dict/lookup", post_lookup, "Look a Pix key up", Rate("POST /v1/dict/lookup", 30),
         body=NewLookup, answer=LookupView, idempotent=True, tag="Lookups",
         errors=(InvalidPixKey, PixKeyNotFound, RateLimited),
@@ -330,4 +363,5 @@ ROUTES: list[Route] = [
     ),
     Route("GET", "/v1/account/limits", get_limits, "Read the payment limits",
           Rate("GET /v1/account/limits", 300), answer=LimitsView, tag="Account"),
+    *admin_payouts.ROUTES,
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from lastro.api.statement import EntryView, MovementItem, MovementView
 from lastro.api.wire import ApiStruct, RequestStruct, encode
 from lastro.kit.clock import brt, brt_or_none
 from lastro.payouts.decide import beneficiary_of
@@ -169,6 +170,13 @@ class PayoutPage(ApiStruct):
     next_cursor: str | None
 
 
+class FlatMovement(MovementView):
+    """A movement with its fields at the root, its id and its entries beside them."""
+
+    movement_id: str
+    entries: list[EntryView]
+
+
 class WindowView(ApiStruct):
     """A money window and what is left of it."""
 
@@ -264,3 +272,9 @@ def payout_view(payout: Payout) -> PayoutView:
         beneficiary_pix_key=payout.pix_key if by_key else None,
         beneficiary_pix_key_type=payout.pix_key_type if by_key else None,  # type: ignore[arg-type]
     )
+
+
+def flat_movement(item: MovementItem) -> FlatMovement:
+    """Write a movement without the envelope."""
+    fields = {name: getattr(item.movement, name) for name in MovementView.__struct_fields__}
+    return FlatMovement(**fields, movement_id=item.movement_id, entries=item.entries)

@@ -9,9 +9,13 @@ _remaining = int(_nth or "1")
 POINTS = (
     "charge.stored",
     "charge.registered",
+    "payout.intent_open",
     "payout.intent",
     "payout.submitted",
+    "payout.outcome_open",
     "payout.outcome",
+    "payout.due",
+    "payout.looked_up",
     "payout.settled",
     "handover.credited",
     "refund.held",

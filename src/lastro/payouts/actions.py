@@ -5,21 +5,24 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+import structlog
+
 from lastro.accounts.queries import list_accounts
 from lastro.idempotency.actions import Told
-from lastro.idempotency.decide import Claim, Fresh, Own, Pending, Replay, judge_batch
+from lastro.idempotency.decide import Claim, Fresh, Own, Pending, Replay, Stored, Verdict, judge
 from lastro.idempotency.queries import insert_claims, list_stored, load_stored
 from lastro.kit.crash import crash_point
-from lastro.kit.errors import ExternalRefConflict, LastroError, Unavailable, render
+from lastro.kit.errors import ExternalRefConflict, IdempotencyConflict, LastroError, Unavailable, render
 from lastro.ledger.actions import write
 from lastro.ledger.model import Booked
 from lastro.ledger.queries import lock_balances
 from lastro.limits.decide import window_at
 from lastro.limits.queries import list_consumed, put_consumed
-from lastro.payouts.decide import Send, beneficiary_of, consume, first_check_at, send
+from lastro.payouts.decide import Send, beneficiary_of, first_check_at, send
 from lastro.payouts.model import Fact, Payout
-from lastro.payouts.outcomes import LEARN, Learn, News, Render
+from lastro.payouts.outcomes import LEARN
 from lastro.payouts.queries import insert_payouts, list_external_refs, load_payout
+from lastro.payouts.steps import Learn, News, Render
 from lastro.provider.port import Accepted, Order, Outcome, Rejected, Unknown
 from lastro.services import Services
 from lastro.store.lane import LaneSpec
@@ -31,6 +34,8 @@ WAIT_FOR_FIRST_S = 5.0
 IN_FLIGHT_MAX = 1_000
 STORED_REFUSALS = frozenset({404, 422})
 
+log = structlog.get_logger()
+
 
 class Made(NamedTuple):
     """The intent is committed and the funds are held: submit it."""
@@ -38,32 +43,47 @@ class Made(NamedTuple):
     payout: Payout
 
 
-class _Batch(NamedTuple):
-    """What a batch of intents writes."""
+class _Batch:
+    """What a batch of intents has read, and what it will write."""
 
-    payouts: list[Payout]
-    booked: list[Booked]
-    claims: list[tuple[Claim, int | None, bytes | None]]
+    def __init__(self, stored: dict[tuple[str, str], Stored], now: datetime) -> None:
+        self.stored = stored
+        self.now = now
+        self.payouts: list[Payout] = []
+        self.booked: list[Booked] = []
+        self.claims: list[tuple[Claim, int | None, bytes | None]] = []
+        self.consumed: dict[tuple[str, datetime], int] = {}
+
+    def claim(self, claim: Claim, status: int | None = None, answer: bytes | None = None) -> None:
+        """Take the key, so that the next command of the batch with it waits or hears the answer."""
+        self.claims.append((claim, status, answer))
+        row = Stored(*claim, status, answer, sealed=False, created_at=self.now)
+        self.stored[claim.account_id, claim.key] = row
+
+    def judge(self, claim: Claim) -> Verdict | IdempotencyConflict:
+        """Decide a claim against what is stored and what this batch has claimed so far."""
+        try:
+            return judge(claim, self.stored.get((claim.account_id, claim.key)))
+        except IdempotencyConflict as conflict:
+            return conflict
 
 
 async def send_all(
     services: Services, tx: Connection, commands: Sequence[Send]
 ) -> Sequence[Made | Pending | Told | LastroError]:
     """Commit a batch of intents: gather, decide, apply."""
-    now, real_now = services.clock.now(), services.clock.real()
     account_ids = [c.claim.account_id for c in commands]
-    window = window_at(now)
     balances = await lock_balances(tx, account_ids)
+    now, real_now = services.clock.now(), services.clock.real()
+    window = window_at(now)
     accounts = await list_accounts(tx, account_ids)
-    stored = await list_stored(tx, [c.claim for c in commands])
+    batch = _Batch(await list_stored(tx, [c.claim for c in commands]), now)
     consumed = await list_consumed(tx, [(account_id, window.start) for account_id in account_ids])
-    taken = await list_external_refs(
-        tx, [(c.claim.account_id, c.external_ref) for c in commands if c.external_ref]
-    )
-    batch = _Batch([], [], [])
+    refs = [(c.claim.account_id, c.external_ref) for c in commands if c.external_ref]
+    taken = await list_external_refs(tx, refs)
     results: list[Made | Pending | Told | LastroError] = []
-    touched: dict[tuple[str, datetime], int] = {}
-    for command, verdict in zip(commands, judge_batch([c.claim for c in commands], stored), strict=True):
+    for command in commands:
+        verdict = batch.judge(command.claim)
         if not isinstance(verdict, Fresh):
             results.append(await _known(tx, verdict, command))
             continue
@@ -84,25 +104,29 @@ async def send_all(
             results.append(_refuse(error, command, batch))
             continue
         balances[account_id] = decided.booked.balance
-        consumed = consume(consumed, [decided.payout])
-        touched[key] = consumed[key]
+        consumed[key] = batch.consumed[key] = consumed.get(key, 0) + command.amount_cents
         if command.external_ref:
             taken.add((account_id, command.external_ref))
-        payout = decided.payout
-        batch.payouts.append(
-            payout._replace(next_poll_at=first_check_at(payout, services.provider.first_check_s))
-        )
+        check_at = first_check_at(decided.payout, services.provider.first_check_s)
+        batch.payouts.append(decided.payout._replace(next_poll_at=check_at))
         batch.booked.append(decided.booked)
-        batch.claims.append((command.claim, None, None))
+        batch.claim(command.claim)
         results.append(Made(batch.payouts[-1]))
-    await insert_claims(tx, batch.claims, now=now)
+    await _write(tx, batch)
+    crash_point("payout.intent_open")
+    return results
+
+
+async def _write(tx: Connection, batch: _Batch) -> None:
+    """Write a batch of intents: the funds are held and the first check is scheduled in one commit."""
+    await insert_claims(tx, batch.claims, now=batch.now)
     await insert_payouts(tx, batch.payouts)
     await write(tx, batch.booked)
-    await put_consumed(tx, touched)
-    await put_work(
-        tx, [Work(p.account_id, WorkKind.PAYOUT, p.payout_id, p.next_poll_at or now) for p in batch.payouts]
-    )
-    return results
+    await put_consumed(tx, batch.consumed)
+    due = [
+        Work(p.account_id, WorkKind.PAYOUT, p.payout_id, p.next_poll_at or batch.now) for p in batch.payouts
+    ]
+    await put_work(tx, due)
 
 
 async def _known(
@@ -121,7 +145,7 @@ def _refuse(error: LastroError, command: Send, batch: _Batch) -> Told | LastroEr
     if error.status not in STORED_REFUSALS and not isinstance(error, ExternalRefConflict):
         return error
     body = render(error, command.request_id)
-    batch.claims.append((command.claim, error.status, body))
+    batch.claim(command.claim, error.status, body)
     return Told(error.status, body, replayed=False)
 
 
@@ -178,8 +202,9 @@ async def _submit(services: Services, payout: Payout) -> Outcome:
             return await services.provider.submit(order)
     except TimeoutError:
         return Unknown("no answer from the provider in time")
-    except (LastroError, OSError) as error:
-        return Unknown(f"the call to the provider failed: {error}")
+    except Exception as error:  # noqa: BLE001  whatever an adapter runs into, the order may be on its way
+        log.warning("provider_call_failed", payout_id=payout.payout_id, error=repr(error))
+        return Unknown(f"the call to the provider failed: {type(error).__name__}")
 
 
 def _news_of(outcome: Outcome) -> News:

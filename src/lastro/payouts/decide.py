@@ -1,6 +1,5 @@
 """The rules of sending as plain functions: drafts, refusals in their order, movements, check times."""
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -97,7 +96,9 @@ def send(
         raise InsufficientFunds(
             availableCents=str(max(0, balance.available_cents)), requiredCents=str(command.amount_cents + fee)
         )
-    payout = _record(command, command.destination, account, fee, window, now, real_now)
+    payout = _record(
+        command, command.destination, account, fee=fee, window=window, now=now, real_now=real_now
+    )
     return Sent(payout, book(balance, hold_posting(payout, account), now=now))
 
 
@@ -105,6 +106,7 @@ def _record(
     command: Send,
     destination: Destination,
     account: Account,
+    *,
     fee: int,
     window: Window,
     now: datetime,
@@ -264,14 +266,3 @@ def next_check_at(payout: Payout, *, now: datetime) -> datetime:
         if at > now:
             return at
     return now + timedelta(seconds=HOURLY_S)
-
-
-def consume(
-    consumed: Mapping[tuple[str, datetime], int], payouts: Sequence[Payout]
-) -> dict[tuple[str, datetime], int]:
-    """Return the windows after these payouts."""
-    after = dict(consumed)
-    for payout in payouts:
-        key = (payout.account_id, payout.window_start)
-        after[key] = after.get(key, 0) + payout.amount_cents
-    return after

@@ -1,8 +1,10 @@
 """Before sending: who stands behind a Pix key or a code, and DICT's bucket against scanning."""
 
+import asyncio
 import math
+from collections.abc import Awaitable
 from datetime import date, datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -39,6 +41,9 @@ from lastro.store.pool import Connection
 VALID_S = 900
 COST_FOUND = 1
 COST_NOT_FOUND = 20
+PROVIDER_TIMEOUT_S = 10
+
+Found = TypeVar("Found")
 
 
 class Bucket(NamedTuple):
@@ -71,11 +76,21 @@ class Code(NamedTuple):
 
 async def find_key(services: Services, pix_key: str, pix_key_type: str | None) -> KeyHolder:
     """Ask DICT; nobody behind the key is 404, no answer is 503."""
-    found = await services.provider.look_up_key(pix_key, pix_key_type)
-    if isinstance(found, Unknown):
-        raise ProviderUnavailable(retry_after_s=1)
+    found = await _ask(services.provider.look_up_key(pix_key, pix_key_type))
     if found is None:
         raise PixKeyNotFound(param="pixKey")
+    return found
+
+
+async def _ask(question: Awaitable[Found | Unknown]) -> Found:
+    """Wait for the provider's answer, but not for ever; none is 503, whatever the adapter ran into."""
+    try:
+        async with asyncio.timeout(PROVIDER_TIMEOUT_S):
+            found = await question
+    except TimeoutError:
+        raise ProviderUnavailable(retry_after_s=1) from None
+    if isinstance(found, Unknown):
+        raise ProviderUnavailable(retry_after_s=1)
     return found
 
 
@@ -187,9 +202,7 @@ async def _decode_static(services: Services, code: brcode.BrCode) -> Code:
 
 
 async def _decode_dynamic(services: Services, code: brcode.BrCode, paid_on: date) -> Code:
-    view = await services.provider.look_up_code(code.url or "", paid_on)
-    if isinstance(view, Unknown):
-        raise ProviderUnavailable(retry_after_s=1)
+    view = await _ask(services.provider.look_up_code(code.url or "", paid_on))
     if view is None or view.status is ChargeStatus.REMOVED:
         raise QrCodeNotFound(param="pixCopyAndPaste")
     if view.status is ChargeStatus.PAID:
@@ -231,9 +244,7 @@ async def take_tokens(services: Services, account: Account, cost: int) -> None:
 async def _tokens(
     tx: Connection, bucket: Bucket, entity_id: UUID, account_ids: list[str], now: datetime
 ) -> float:
-    row = await tx.fetchrow(LOCK_BUCKET, entity_id)
-    if row is None:
-        return float(bucket.capacity)
+    row = await tx.fetchrow(LOCK_BUCKET, entity_id, float(bucket.capacity), now)
     sent = await tx.fetchval(COUNT_SENT, account_ids, id_floor(row["at"]), bucket.capacity)
     minutes = max(0.0, (now - row["at"]).total_seconds() / 60)
     return refill(bucket, row["tokens"], minutes=minutes, sent=sent)

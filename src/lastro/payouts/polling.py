@@ -1,13 +1,16 @@
 """Checks: open payouts are looked up on their schedule, and what the provider says is learned."""
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import structlog
 
+from lastro.kit.crash import crash_point
 from lastro.payouts.model import NOT_FOUND_TIMES, STUCK_AFTER, Fact, Payout, PayoutStatus
-from lastro.payouts.outcomes import LEARN, Learn, Learned, News, Render
+from lastro.payouts.outcomes import LEARN, Learned
 from lastro.payouts.queries import list_by_id
+from lastro.payouts.steps import Learn, News, Render
 from lastro.provider.port import OrderStatus, OrderView, Unknown
 from lastro.services import Services
 from lastro.store.work import WorkKind, take_work
@@ -17,6 +20,13 @@ LEASE_S = 30.0
 PROVIDER_TIMEOUT_S = 10
 
 log = structlog.get_logger()
+
+
+class _Asked(NamedTuple):
+    """When the provider was asked, in business and in real time: its answer is at least as new."""
+
+    at: datetime
+    real_at: datetime
 
 
 async def check_due(services: Services, render_result: Render) -> int:
@@ -31,6 +41,7 @@ async def check_due(services: Services, render_result: Render) -> int:
     )
     if not due:
         return 0
+    crash_point("payout.due")
     payouts = await list_by_id(services.pool, [(work.account_id, work.id) for work in due])
     await check(services, list(payouts.values()), render_result)
     return len(due)
@@ -41,57 +52,75 @@ async def check(services: Services, payouts: list[Payout], render_result: Render
     by_account: dict[str, list[Payout]] = {}
     for payout in payouts:
         by_account.setdefault(payout.account_id, []).append(payout)
+    asked = _Asked(services.clock.now(), services.clock.real())
     answers = await asyncio.gather(*(_look_up(services, group) for group in by_account.values()))
     commands = [
-        _learn(services, payout, view, render_result)
+        _learn(services, payout, view, asked, render_result)
         for group, views in zip(by_account.values(), answers, strict=True)
         for payout, view in zip(group, views, strict=True)
     ]
-    return await asyncio.gather(*(services.lanes.submit(LEARN, command) for command in commands))
+    crash_point("payout.looked_up")
+    learned = await asyncio.gather(*(services.lanes.submit(LEARN, command) for command in commands))
+    if any(item.payout.status == PayoutStatus.SUCCEEDED for item in learned):
+        crash_point("payout.settled")
+    return learned
 
 
 async def _look_up(services: Services, payouts: list[Payout]) -> list[OrderView | Unknown]:
     references = [payout.reference for payout in payouts]
     try:
         async with asyncio.timeout(PROVIDER_TIMEOUT_S):
-            return list(await services.provider.look_up(payouts[0].account_id, references))
+            views = list(await services.provider.look_up(payouts[0].account_id, references))
     except TimeoutError:
         return [Unknown("no answer in time")] * len(payouts)
+    except Exception as error:  # noqa: BLE001  one account's trouble must not keep the others waiting
+        log.warning("provider_look_up_failed", account_id=payouts[0].account_id, error=repr(error))
+        return [Unknown("the look-up failed")] * len(payouts)
+    if len(views) != len(payouts):
+        log.error("provider_look_up_incomplete", asked=len(payouts), answered=len(views))
+        return [Unknown("the answer does not fit the question")] * len(payouts)
+    return views
 
 
 def _learn(
-    services: Services, payout: Payout, view: OrderView | Unknown, render_result: Render | None
+    services: Services,
+    payout: Payout,
+    view: OrderView | Unknown,
+    asked: _Asked,
+    render_result: Render | None,
 ) -> Learn:
-    not_found = isinstance(view, OrderView) and view.status is OrderStatus.NOT_FOUND
-    news = [*_overdue(services, payout), *news_of(view)]
-    if not_found and _never_had(services, payout):
+    # What is not there yet may still arrive until its last instant to be sent: only then absence counts.
+    absent = isinstance(view, OrderView) and view.status is OrderStatus.NOT_FOUND
+    not_found = absent and asked.real_at >= payout.submit_before
+    news = [*_overdue(payout, asked), *news_of(view)]
+    if not_found and _never_had(services, payout, asked):
         news.append(News(Fact.NEVER_HAD, message="the provider never received it"))
-    if services.clock.now() - payout.created_at >= STUCK_AFTER:
+    if asked.at - payout.created_at >= STUCK_AFTER:
         news.append(News(Fact.AGED))
     unanswered = payout.status == PayoutStatus.PENDING
     return Learn(
         payout.account_id,
         payout.payout_id,
         tuple(news),
-        polled=True,
+        polled_at=asked.at,
         not_found=not_found,
         render=render_result if unanswered else None,
     )
 
 
-def _overdue(services: Services, payout: Payout) -> list[News]:
+def _overdue(payout: Payout, asked: _Asked) -> list[News]:
     """An intent whose time to be sent is over and that has no outcome: its process died or lost touch."""
-    if payout.status != PayoutStatus.PENDING or services.clock.real() < payout.submit_before:
+    if payout.status != PayoutStatus.PENDING or asked.real_at < payout.submit_before:
         return []
     return [News(Fact.NO_ANSWER, message="no outcome was recorded in time")]
 
 
-def _never_had(services: Services, payout: Payout) -> bool:
+def _never_had(services: Services, payout: Payout, asked: _Asked) -> bool:
     """Not found often enough, for long enough; a provider that declares no quiet period never says so."""
     quiet_s = services.provider.quiet_period_s
     if quiet_s is None or payout.not_found_count + 1 < NOT_FOUND_TIMES:
         return False
-    return services.clock.real() >= payout.submit_before + timedelta(seconds=quiet_s)
+    return asked.real_at >= payout.submit_before + timedelta(seconds=quiet_s)
 
 
 def news_of(view: OrderView | Unknown) -> list[News]:

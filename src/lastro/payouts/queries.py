@@ -1,7 +1,9 @@
 """SQL of payouts, handovers and lookups."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
+from lastro.kit.ids import id_floor
 from lastro.payouts.model import MARKED, OPEN, Handover, Lookup, Payout, PayoutStatus
 from lastro.store.pool import Connection, Pool
 from lastro.store.rows import columns, given_sql, insert_sql
@@ -64,7 +66,9 @@ async def load_payout_by_end_to_end_id(
     return Payout(*row) if row else None
 
 
-LOAD_PAYOUT_BY_ANY_END_TO_END_ID = f"SELECT {PAYOUT_COLUMNS} FROM payouts WHERE account_id = $1 AND end_to_end_id = $2"
+LOAD_PAYOUT_BY_ANY_END_TO_END_ID = (
+    f"SELECT {PAYOUT_COLUMNS} FROM payouts WHERE account_id = $1 AND end_to_end_id = $2"
+)
 
 
 async def load_payout_by_any_end_to_end_id(
@@ -84,6 +88,33 @@ async def list_by_id(db: Connection | Pool, ids: Iterable[tuple[str, str]]) -> d
     """Return payouts by (account, id)."""
     rows = await db.fetch(LIST_BY_ID, *columns(sorted(set(ids)), 2))
     return {(row["account_id"], row["payout_id"]): Payout(*row) for row in rows}
+
+
+LIST_BY_END_TO_END_ID = f"""
+SELECT {_QUALIFIED} FROM {given_sql(account_id="text", end_to_end_id="text")}
+JOIN payouts ON payouts.account_id = given.account_id AND payouts.end_to_end_id = given.end_to_end_id"""
+
+
+async def list_by_end_to_end_id(
+    db: Connection | Pool, names: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], Payout]:
+    """Return payouts by (account, end-to-end id), whatever their status."""
+    rows = await db.fetch(LIST_BY_END_TO_END_ID, *columns(sorted(set(names)), 2))
+    return {(row["account_id"], row["end_to_end_id"]): Payout(*row) for row in rows}
+
+
+LIST_SETTLED_BETWEEN = f"""
+SELECT {PAYOUT_COLUMNS} FROM payouts
+WHERE account_id = ANY($1::text[]) AND payout_id >= $2 AND payout_id < $3
+  AND status IN ('SUCCEEDED', 'REFUNDED')"""
+
+
+async def list_settled_between(
+    db: Connection | Pool, account_ids: Sequence[str], since: datetime, until: datetime
+) -> list[Payout]:
+    """Return the settled payouts that these accounts began in [since, until)."""
+    rows = await db.fetch(LIST_SETTLED_BETWEEN, list(account_ids), id_floor(since), id_floor(until))
+    return [Payout(*row) for row in rows]
 
 
 LIST_EXTERNAL_REFS = f"""
@@ -154,7 +185,9 @@ async def move_payouts(tx: Connection, moves: Iterable[tuple[str, Payout]]) -> N
         for was, payout in moves
     )
     if rows:
-        await tx.execute(MOVE_PAYOUTS, *columns(rows, len(_UPDATED) + 3))
+        done = await tx.execute(MOVE_PAYOUTS, *columns(rows, len(_UPDATED) + 3))
+        if done != f"UPDATE {len(rows)}":
+            raise RuntimeError(f"{done} of {len(rows)} payouts: a status changed without the account's lock")
 
 
 INSERT_MARKS = insert_sql(
@@ -217,10 +250,11 @@ async def load_lookup(db: Connection | Pool, account_id: str, lookup_id: str, ki
     return Lookup(*row) if row else None
 
 
-LOCK_BUCKET = "SELECT tokens, at FROM dict_buckets WHERE entity_id = $1 FOR UPDATE"
-PUT_BUCKET = """
+# Makes the row where there is none, so that there is always something to lock.
+LOCK_BUCKET = """
 INSERT INTO dict_buckets (entity_id, tokens, at) VALUES ($1, $2, $3)
-ON CONFLICT (entity_id) DO UPDATE SET tokens = EXCLUDED.tokens, at = EXCLUDED.at"""
+ON CONFLICT (entity_id) DO UPDATE SET entity_id = EXCLUDED.entity_id RETURNING tokens, at"""
+PUT_BUCKET = "UPDATE dict_buckets SET tokens = $2, at = $3 WHERE entity_id = $1"
 COUNT_SENT = """
 SELECT count(*) FROM (
     SELECT FROM payouts WHERE account_id = ANY($1::text[]) AND payout_id >= $2 LIMIT $3
