@@ -85,7 +85,9 @@ async def compare_charges(service: Service) -> None:
     busy = await charge_p99(service, account.api_key)
     stop.set()
     await asyncio.gather(*clients)
-    print(f"charges p99 alone {alone * 1000:.1f} ms, with 50 logins at once {busy * 1000:.1f} ms: {busy / alone:.1f}x ({done} logins)")
+    print(
+        f"charges p99 alone {alone * 1000:.1f} ms, with 50 logins at once {busy * 1000:.1f} ms: {busy / alone:.1f}x ({done} logins)"
+    )
 
 
 async def main() -> None:

@@ -20,6 +20,34 @@ LIVE_NEEDS = {
 }
 
 
+# Every setting of the environment; docs/reference/settings.md is printed from here, and a test holds it
+# to the names that the code reads.
+ENVIRONMENT = {
+    "LASTRO_DATA_DIR": (".lastro", "where the embedded database, the sandbox's secrets and demo.json live"),
+    "LASTRO_DATABASE_URL": ("an embedded PostgreSQL", "a PostgreSQL of yours; then the mode must be said"),
+    "LASTRO_MODE": ("sandbox", "`sandbox` or `live`"),
+    "LASTRO_BASE_URL": ("http://host:port", "the public address: image URLs and tokens name it; live: https"),
+    "LASTRO_ADMIN_TOKEN": ("made at the first start (sandbox)", "the credential of the admin API; live: required"),
+    "LASTRO_ENCRYPTION_KEYS": (
+        "made at the first start (sandbox)",
+        "`id:base64[,id:base64]`: the first seals, the last is the root of derived keys and stays for ever",
+    ),
+    "LASTRO_PROVIDER": ("the sandbox", "`package.module:factory` of the provider adapter; live: required"),
+    "LASTRO_ISPB": ("99999999", "our ISPB, 8 digits; live: required"),
+    "LASTRO_BANK_NUMBER": ("999", "our bank number, 3 digits; live: required"),
+    "LASTRO_BANK_NAME": ("Lastro Sandbox IP S.A.", "our legal name, shown to payers"),
+    "LASTRO_CITY": ("SAO PAULO", "the city in QR codes"),
+    "LASTRO_VALKEY_URL": ("none", "a Valkey that several API processes share for call limits"),
+    "LASTRO_TRUSTED_PROXIES": ("none", "addresses of proxies whose X-Forwarded-For is believed, by comma"),
+    "LASTRO_LOGIN_FAILURES_PER_MINUTE": ("10", "failed logins a minute for each document and address"),
+    "LASTRO_LOGIN_CALLS_PER_MINUTE": ("600", "login calls a minute for each address"),
+    "LASTRO_LANE_PER_ACCOUNT": ("0", "`1`: one lane for each account, for a database sharded by account"),
+    "LASTRO_LOG_LEVEL": ("INFO", "DEBUG, INFO, WARNING or ERROR"),
+    "LASTRO_PG_BINDIR": ("the wheel's binaries", "where `postgres` and `initdb` of the embedded server are"),
+    "LASTRO_CRASH_POINT": ("none", "for the crash suite: die at this named point"),
+}
+
+
 class StartError(Exception):
     """The service cannot start like this; the message says what to do."""
 
