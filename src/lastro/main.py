@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 import uvicorn
 
+from lastro import console
 from lastro.api import (
     account,
     admin,
@@ -30,6 +31,7 @@ from lastro.api import (
 from lastro.api.app import Application, Desk
 from lastro.api.routes import Route
 from lastro.config import Settings
+from lastro.identity.login import LoginDesk
 from lastro.identity.model import Principal
 from lastro.identity.passwords import Passwords
 from lastro.identity.tokens import TokenKeys
@@ -60,7 +62,7 @@ class House:
 
     services: Services
     desk: Desk
-    login: auth.LoginDesk
+    login: LoginDesk
     rates: Rates
 
 
@@ -112,7 +114,7 @@ def _furnish(services: Services) -> House:
     settings = services.settings
     rates: Rates = ValkeyRates(settings.valkey_url) if settings.valkey_url else MemoryRates()
     passwords = Passwords()
-    login = auth.LoginDesk(
+    login = LoginDesk(
         tokens=_token_keys(services),
         passwords=passwords,
         throttle=FailureThrottle(rates, label="login", limit=settings.login_failures_per_minute),
@@ -122,7 +124,8 @@ def _furnish(services: Services) -> House:
     async def read_token(token: str) -> Principal:
         return await auth.read_token(services, login, token)
 
-    desk = Desk(services, rates, all_routes(login, passwords), read_token)
+    routes = [*all_routes(login, passwords), *console.routes(login)]
+    desk = Desk(services, rates, routes, read_token)
     return House(services, desk, login, rates)
 
 
@@ -134,7 +137,7 @@ def _token_keys(services: Services) -> TokenKeys:
     return TokenKeys(seeds, keyring.current, issuer=base_url, audience=base_url)
 
 
-def all_routes(login: auth.LoginDesk, passwords: Passwords) -> list[Route]:
+def all_routes(login: LoginDesk, passwords: Passwords) -> list[Route]:
     """Return the whole route table: routing, gates, policy and OpenAPI are derived from it."""
     return [
         *account.ROUTES,
@@ -176,6 +179,7 @@ async def serve(
         if on_ready and all(server.started for server in servers):
             on_ready(demo)
         await asyncio.wait([*running, asyncio.create_task(stop.wait())], return_when=asyncio.FIRST_COMPLETED)
+        house.desk.stopping = True
         for server in servers:
             server.should_exit = True
         await asyncio.gather(*running)

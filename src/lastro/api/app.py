@@ -5,7 +5,7 @@ import math
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 import asyncpg
@@ -51,6 +51,7 @@ class Desk:
         self.principals: gates.Cache[Principal] = gates.Cache()
         self.accounts: gates.Cache[Account] = gates.Cache()
         self.in_flight = 0
+        self.stopping = False
 
     def replayed(self, claim: Claim, replay: Replay) -> Answer:
         """Give a stored answer back, opened when it holds a secret."""
@@ -98,7 +99,7 @@ class Application:
         finally:
             self.desk.in_flight -= 1
         count(call.route.rate.label if call else "none", answer.status, time.perf_counter() - began)
-        await self._send(call, answer, request_id, send)
+        await self._send(call, answer, request_id, receive, send)
 
     async def _answer(self, call: Call, receive: gates.Receive) -> Answer:
         await gates.authenticate(call)
@@ -123,7 +124,9 @@ class Application:
             raise
         return result if isinstance(result, Answer) else Answer(encode(result), call.route.status)
 
-    async def _send(self, call: Call | None, answer: Answer, request_id: str, send: Send) -> None:
+    async def _send(
+        self, call: Call | None, answer: Answer, request_id: str, receive: gates.Receive, send: Send
+    ) -> None:
         rates = call.rate_headers if call else []
         if not rates:
             client = call.client if call else "unknown"
@@ -149,7 +152,7 @@ class Application:
             await send({"type": "http.response.body", "body": answer.body})
             return
         await send({"type": "http.response.start", "status": answer.status, "headers": out})
-        await _stream(answer.body, send)
+        await _stream(answer.body, receive, send)
 
 
 async def _read_body(call: Call, receive: gates.Receive) -> None:
@@ -161,10 +164,24 @@ async def _read_body(call: Call, receive: gates.Receive) -> None:
         raise ValidationError("The body did not arrive in time.", param="body") from None
 
 
-async def _stream(chunks: AsyncIterator[bytes], send: Send) -> None:
-    async for chunk in chunks:
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
+async def _stream(chunks: AsyncIterator[bytes], receive: gates.Receive, send: Send) -> None:
+    """Send chunks as they come, and stop making them when the caller is gone."""
+    gone = asyncio.create_task(_until_gone(receive))
+    try:
+        async for chunk in chunks:
+            if gone.done():
+                return
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    finally:
+        gone.cancel()
+        if isinstance(chunks, AsyncGenerator):
+            await chunks.aclose()
+
+
+async def _until_gone(receive: gates.Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _open_call(desk: Desk, scope: Scope, headers: dict[str, str], request_id: str) -> Call:

@@ -1,10 +1,6 @@
 """Logging in: POST /authenticate, GET /me and the public keys of our tokens."""
 
-import asyncio
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -14,30 +10,23 @@ from lastro.accounts.queries import AccountView, list_account_views_of_entity, s
 from lastro.api.call import Call
 from lastro.api.routes import Auth, Rate, Route, Select
 from lastro.api.wire import ApiStruct, RequestStruct
+from lastro.identity.login import LoginDesk, log_in
 from lastro.identity.model import Entity, EntityStatus, Principal
-from lastro.identity.passwords import Passwords
-from lastro.identity.queries import load_entity, load_entity_by_document, move_password_hash
-from lastro.identity.tokens import TokenKeys
+from lastro.identity.queries import load_entity
 from lastro.kit.clock import Clock, day_of, start_of_day
 from lastro.kit.errors import (
     InvalidCredentials,
     NotAcceptable,
-    RateLimited,
     TenantRequired,
     Unauthorized,
-    Unavailable,
     UnsupportedMediaType,
     ValidationError,
 )
-from lastro.limits.rates import FailureThrottle
 from lastro.services import Services
 
-PASSWORD_MAX = 1_024
-WAITING_MAX = 64
 READS_PER_MINUTE = 300
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_DOCUMENT = re.compile(r"[0-9]{11}|[0-9A-Z]{12}[0-9]{2}")
 
 
 class Login(RequestStruct):
@@ -92,39 +81,6 @@ class LoginAnswer(MeAnswer, kw_only=True):
     token: str
 
 
-class Turns:
-    """One password check at a time per key, so that guesses in parallel are counted one by one."""
-
-    def __init__(self) -> None:
-        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
-
-    @asynccontextmanager
-    async def of(self, key: str) -> AsyncIterator[None]:
-        """Wait for this key's turn; so many may wait, then the service is busy."""
-        lock, waiting = self._locks.get(key, (asyncio.Lock(), 0))
-        if waiting >= WAITING_MAX:
-            raise Unavailable("Too many logins at once. Try again shortly.", retry_after_s=1)
-        self._locks[key] = (lock, waiting + 1)
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, waiting = self._locks.pop(key)
-            if waiting > 1:
-                self._locks[key] = (lock, waiting - 1)
-
-
-@dataclass(frozen=True)
-class LoginDesk:
-    """What logging in needs besides the services; the composition root builds it."""
-
-    tokens: TokenKeys
-    passwords: Passwords
-    throttle: FailureThrottle
-    calls_per_minute: int = 600
-    turns: Turns = field(default_factory=Turns)
-
-
 # --- handlers -------------------------------------------------------------------------------------
 
 
@@ -133,15 +89,10 @@ async def authenticate(login: LoginDesk, call: Call) -> LoginAnswer:
     tenant_id = _tenant_id(call.headers.get("x-tenant-id"))
     _check_accept(call.headers.get("accept"))
     body: Login = call.body
-    if not _DOCUMENT.fullmatch(body.document):
-        raise ValidationError("document must be a CPF or CNPJ without punctuation.", param="document")
-    if len(body.password) > PASSWORD_MAX:
-        raise ValidationError(f"password must have at most {PASSWORD_MAX} characters.", param="password")
     services = call.desk.services
-    key = f"{body.document} {call.client}"
-    async with login.turns.of(key):
-        entity = await _check(services, login, key, tenant_id, body)
-    await _rehash(services, login.passwords, entity, body.password)
+    entity = await log_in(
+        services, login, tenant_id, document=body.document, password=body.password, client=call.client
+    )
     me = await _me(services, entity)
     token = login.tokens.issue(
         subject=str(entity.entity_id), tenant_id=str(entity.tenant_id), at=Clock.real()
@@ -176,27 +127,6 @@ async def read_token(services: Services, login: LoginDesk, token: str) -> Princi
 
 
 # --- checks ---------------------------------------------------------------------------------------
-
-
-async def _check(services: Services, login: LoginDesk, key: str, tenant_id: UUID, body: Login) -> Entity:
-    """Return the entity whose password this is; whatever is wrong, the answer and its time are the same."""
-    allowance = await login.throttle.would_allow(key)
-    if not allowance.allowed:
-        raise RateLimited("Too many failed logins. Wait a little.", retry_after_s=allowance.retry_after_s)
-    entity = await load_entity_by_document(services.pool, tenant_id, body.document)
-    if entity is None or entity.status == EntityStatus.CLOSED:
-        await login.passwords.verify_nothing(body.password)
-    elif await login.passwords.verify(entity.password_hash, body.password):
-        return entity
-    await login.throttle.record(key)
-    raise InvalidCredentials
-
-
-async def _rehash(services: Services, passwords: Passwords, entity: Entity, password: str) -> None:
-    """Store the password under today's parameters, now that we see it."""
-    if passwords.needs_rehash(entity.password_hash):
-        fresh = await passwords.hash(password)
-        await move_password_hash(services.pool, entity.entity_id, entity.password_hash, fresh)
 
 
 def _tenant_id(header: str | None) -> UUID:

@@ -10,7 +10,7 @@ from lastro.accounts.model import Account
 from lastro.accounts.queries import load_account
 from lastro.api.call import Answer, Call
 from lastro.api.routes import Auth, Rate, Select
-from lastro.api.wire import BODY_MAX_BYTES, NoBody, parse, shape
+from lastro.api.wire import BODY_MAX_BYTES, NoBody, parse, parse_form, shape
 from lastro.idempotency.decide import Claim, Pending, Replay, fingerprint, judge
 from lastro.idempotency.queries import load_stored
 from lastro.identity.model import Principal
@@ -33,6 +33,8 @@ from lastro.limits.rates import Allowance, effective_limit
 CACHE_S = 3.0
 CACHE_MAX = 50_000
 ADDRESS_RATE = Rate("address", 6_000)
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
 
 Receive = Callable[[], Awaitable[Any]]
 Value = TypeVar("Value")
@@ -172,7 +174,7 @@ def read_idempotency_key(call: Call) -> None:
 
 
 async def read_body(call: Call, receive: Receive) -> None:
-    """Gate five: the body's size, media type and JSON."""
+    """Gate five: the body's size and media type."""
     declared = call.headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > BODY_MAX_BYTES:
         raise PayloadTooLarge
@@ -188,12 +190,15 @@ async def read_body(call: Call, receive: Receive) -> None:
             break
     call.raw = b"".join(chunks)
     media_type = call.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if call.raw and media_type != "application/json":
+    if call.raw and media_type != (FORM if call.route.form else JSON):
         raise UnsupportedMediaType
 
 
 async def shape_body(call: Call) -> None:
     """Gate six: replay or conflict of a known key first, then the body's fields."""
+    if call.route.form:
+        call.body = parse_form(call.raw)
+        return
     value = parse(call.raw)
     if call.route.idempotent:
         call.fingerprint = fingerprint(call.route.method, _path_of(call), call.raw)

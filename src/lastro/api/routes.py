@@ -65,6 +65,8 @@ class Route:
     media_type: str = "application/json"
     sandbox_only: bool = False
     account_param: str = ""
+    form: bool = False  # takes an HTML form instead of JSON
+    documented: bool = True
 
     @property
     def path_names(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 import re
 from typing import Any, TypeVar
+from urllib.parse import parse_qs
 
 import msgspec
 
@@ -9,6 +10,7 @@ from lastro.kit.errors import InvalidJson, ValidationError
 
 BODY_MAX_BYTES = 64 * 1024
 DEPTH_MAX = 32
+FORM_FIELDS_MAX = 100
 
 _FIELD = re.compile(r"field `([^`]+)`")
 _AT = re.compile(r" - at `\$\.?([^`]*)`$")
@@ -47,6 +49,18 @@ def parse(raw: bytes) -> Any:  # noqa: ANN401
     if b"\\u0000" in raw or raw.count(b"[") + raw.count(b"{") > DEPTH_MAX:
         _inspect(value, 1)
     return value
+
+
+def parse_form(raw: bytes) -> dict[str, list[str]]:
+    """Read the fields of an HTML form."""
+    try:
+        text = raw.decode()
+        fields = parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=FORM_FIELDS_MAX)
+    except ValueError:
+        raise ValidationError("The form cannot be read.", param="body") from None
+    if any("\x00" in text for name, values in fields.items() for text in (name, *values)):
+        raise ValidationError("Fields must not hold the NUL character.", param="body")
+    return fields
 
 
 def _inspect(value: Any, depth: int) -> None:  # noqa: ANN401
