@@ -6,7 +6,7 @@ import re
 import pytest
 
 from lastro.kit.clock import Clock, day_of
-from tests.support.service import Service
+from tests.support.money import full, pay_out, payout_at, pix_in, statement
 
 MOVEMENT_FIELDS = {
     "type", "status", "source", "description", "externalRef", "feeAmount", "reversesMovementId", "createdAt",
@@ -17,34 +17,6 @@ BRT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}-03:00")
 UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 PAYMENT_DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}\+00:00")
 FEES = {"pixInFeeCents": "50", "pixInFeeBps": 100, "pixOutFeeCents": "99", "pixOutFeeBps": 0}
-
-
-async def pix_in(service: Service, account, cents: int, **more) -> str:
-    body = {"pixAccountId": account.pix_account_id, "amountCents": str(cents), **more}
-    reply = await service.post("/sandbox/pix-in", account.api_key, body)
-    assert reply.status == 200, reply.body
-    return reply.body["endToEndId"]
-
-
-async def pay_out(service: Service, account, cents: int, pix_key: str = "ok@sandbox.test") -> str:
-    body = {"pixKey": pix_key, "pixKeyType": "EMAIL", "amountCents": str(cents)}
-    reply = await service.post("/v1/payouts", account.api_key, body)
-    assert reply.status == 201, reply.body
-    return reply.body["payoutId"]
-
-
-async def payout_at(service: Service, account, payout_id: str, *statuses: str):
-    async def there():
-        found = (await service.get(f"/v1/payouts/{payout_id}", account.api_key)).body
-        return found if found["status"] in statuses else None
-
-    return await service.until(there)
-
-
-async def statement(service: Service, account, query: str = ""):
-    reply = await service.get(f"/v1/statement{query}", account.api_key)
-    assert reply.status == 200, reply.body
-    return reply.body
 
 
 async def test_a_received_pix_stands_in_the_statement_with_its_fee(service):
@@ -280,13 +252,6 @@ async def test_another_accounts_movement_and_none_at_all_answer_alike(service):
     assert (await service.get("/v1/movements/short", mine.api_key)).param == "id"
 
 
-async def full(service, account, movement_id):
-    reply = await service.get(f"/v1/movements/{movement_id}/full", account.api_key)
-    assert reply.status == 200, reply.body
-    assert set(reply.body) == {"movementId", "movement", "entries", "payout", "charge", "related"}
-    return reply.body
-
-
 async def test_full_shows_the_payout_while_pending_and_after(service):
     account = await service.new_account(balance_cents=10_000)
     payout_id = await pay_out(service, account, 500, "stuck@sandbox.test")
@@ -365,39 +330,3 @@ async def test_blocked_money_is_not_available(service):
     assert reply.status == 200, reply.body
     now = (await service.get("/v1/account/balance", account.api_key)).body
     assert (now["balanceCents"], now["blockedCents"], now["availableCents"]) == ("100", "30", "70")
-
-
-async def test_the_inbox_repeats_every_event_newest_first(service):
-    account = await service.new_account()
-    ids = [await pix_in(service, account, cents) for cents in (1, 2, 3)]
-    inbox = (await service.get("/v1/inbox", account.api_key)).body
-    assert set(inbox) == {"events", "nextCursor"}
-    assert [event["data"]["endToEndId"] for event in inbox["events"]] == ids[::-1]
-    for event in inbox["events"]:
-        assert set(event) == {"id", "event", "data", "createdAt"}
-        assert event["event"] == "pix.in.received"
-        assert event["id"].startswith("evt_")
-        assert BRT.fullmatch(event["createdAt"])
-        assert UTC.fullmatch(event["data"]["receivedAt"])
-    seen, cursor = [], ""
-    while True:
-        page = (await service.get(f"/v1/inbox?limit=2&event=pix.in.received{cursor}", account.api_key)).body
-        seen += [event["id"] for event in page["events"]]
-        if page["nextCursor"] is None:
-            break
-        cursor = f"&cursor={page['nextCursor']}"
-    assert seen == [event["id"] for event in inbox["events"]]
-
-
-async def test_the_inbox_filters_by_name_and_day(service):
-    account = await service.new_account(balance_cents=5)
-    for query, count in {
-        "?event=pix.in.received": 1,
-        "?event=pix.charge.paid": 0,
-        f"?from={day_of(Clock.real())}": 1,
-        "?to=2020-01-01": 0,
-        "?from=0001-01-01&to=9999-12-31": 1,
-    }.items():
-        assert len((await service.get(f"/v1/inbox{query}", account.api_key)).body["events"]) == count
-    reply = await service.get("/v1/inbox?event=pix.unknown", account.api_key)
-    assert (reply.status, reply.param) == (400, "event")

@@ -10,7 +10,7 @@ import pypdf
 import pytest
 
 from lastro.kit.documents import mask_document
-from tests.contract.test_statement import full, pay_out, payout_at, pix_in, statement
+from tests.support.money import full, pay_out, payout_at, pix_in, statement
 
 pytestmark = pytest.mark.filterwarnings("ignore:Call to deprecated method:DeprecationWarning")
 
