@@ -4,6 +4,8 @@ Above the features, because one notification may concern a charge or a payout; b
 loops, which both call it.
 """
 
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
@@ -11,15 +13,19 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from lastro.charges.actions import END, End, Render, register
-from lastro.charges.decide import step
+from lastro.charges.actions import Render, in_time, register
+from lastro.charges.decide import expiry_check, next_try, step
+from lastro.charges.endings import END, End
 from lastro.charges.model import EXPIRY_RETRY_S, Charge, ChargeStatus, Fact
-from lastro.charges.queries import load_charge
-from lastro.charges.receive import RECEIVE
-from lastro.charges.refunds import LEARN, Learn
+from lastro.charges.queries import load_charge, load_listed_until, put_listed_until
+from lastro.charges.receive import RECEIVE, fact_of
+from lastro.charges.returns import LEARN, RETURN, Learn
 from lastro.kit.crash import crash_point
-from lastro.kit.errors import LastroError, ProviderUnavailable
+from lastro.kit.errors import ProviderUnavailable
 from lastro.kit.ids import new_id
+from lastro.ledger.queries import list_facts
+from lastro.outbox.model import new_alarm
+from lastro.outbox.queries import insert_alarms
 from lastro.payouts.polling import check
 from lastro.payouts.queries import CLOSE_HANDOVER, load_handover, load_payout_by_any_end_to_end_id
 from lastro.provider import port
@@ -28,9 +34,14 @@ from lastro.provider.queries import Notification, insert_notification, load_noti
 from lastro.services import Services
 from lastro.store.work import Work, WorkKind, delete_work, put_work, take_work
 
-NOTIFICATION_RETRY_S = 5.0
-LEASE_S = 30.0
-BATCH_MAX = 100
+RETRY_S = 5.0
+LEASE_S = 60.0
+BATCH_MAX = 64
+AT_ONCE = 16
+GIVE_UP_AFTER = timedelta(days=1)
+LIST_SLICE = timedelta(days=1)
+LIST_TIMEOUT_S = 60.0
+LIST_CHUNK = 500
 
 log = structlog.get_logger()
 
@@ -59,19 +70,22 @@ class OrderChanged(NamedTuple):
 
 
 Notice = Credit | ChargeReturn | OrderChanged
+_SHAPES: dict[NotificationKind, type[Notice]] = {
+    NotificationKind.CREDIT: Credit,
+    NotificationKind.CHARGE_RETURN: ChargeReturn,
+    NotificationKind.ORDER: OrderChanged,
+}
 
 
-def _kind_of(notice: Notice) -> NotificationKind:
-    if isinstance(notice, Credit):
-        return NotificationKind.CREDIT
-    return NotificationKind.ORDER if isinstance(notice, OrderChanged) else NotificationKind.CHARGE_RETURN
+# --- notifications --------------------------------------------------------------------------------
 
 
 async def take_in(services: Services, notice: Notice, *, due_at: datetime | None = None) -> None:
     """Store a notification raw with its work row, then act on it at once; the loop is the safety net."""
     now = services.clock.now()
+    kind = next(kind for kind, shape in _SHAPES.items() if isinstance(notice, shape))
     body = msgspec.json.encode(notice)
-    notification = Notification(notice.account_id, new_id(now), _kind_of(notice), body, now)
+    notification = Notification(notice.account_id, new_id(now), kind, body, now)
     work = Work(notice.account_id, WorkKind.NOTIFICATION, notification.notification_id, due_at or now)
     async with services.pool.acquire() as connection, connection.transaction():
         await insert_notification(connection, notification)
@@ -83,146 +97,228 @@ async def take_in(services: Services, notice: Notice, *, due_at: datetime | None
 
 async def work_off_notifications(services: Services) -> int:
     """Act on notifications that nobody has finished yet."""
-    due = await _take(services, WorkKind.NOTIFICATION)
-    for work in due:
+
+    async def act(work: Work) -> None:
         notification = await load_notification(services.pool, work.account_id, work.id)
-        if notification is not None:
+        if notification is None:
+            await delete_work(services.pool, [work[:3]])
+        else:
             await _act(services, notification)
-    return len(due)
+
+    return await _work_off(services, WorkKind.NOTIFICATION, act)
 
 
 async def _act(services: Services, notification: Notification) -> None:
-    """Take a notification where it belongs; one that comes too early is kept and tried again."""
+    """Take a notification where it belongs; one that comes too early, or meets a fault, is tried again."""
     work = (notification.account_id, WorkKind.NOTIFICATION, notification.notification_id)
-    if await _apply(services, notification):
-        await delete_work(services.pool, [work])
+    try:
+        notice = _read(notification)
+    except (msgspec.MsgspecError, ValueError) as error:
+        await _put_aside(services, notification, "notification_unreadable", str(error))
         return
-    due_at = services.clock.now() + timedelta(seconds=NOTIFICATION_RETRY_S)
-    if services.clock.now() - notification.received_at > timedelta(days=1):
-        log.error("notification_never_fitted", kind=notification.kind, id=notification.notification_id)
+    try:
+        done = await _apply(services, notice)
+    except Exception as error:  # noqa: BLE001  whatever it is, it is this notification's alone
+        log.warning("notification_not_applied", id=notification.notification_id, error=repr(error))
+        done = False
+    now = services.clock.now()
+    if done:
         await delete_work(services.pool, [work])
-        return
-    await put_work(services.pool, [Work(*work, due_at)])
+    elif now - notification.received_at > GIVE_UP_AFTER:
+        await _put_aside(services, notification, "notification_never_fitted", "nothing fits it after a day")
+    else:
+        due_at = max(next_try(notification.received_at, now=now), now + timedelta(seconds=RETRY_S))
+        await put_work(services.pool, [Work(*work, due_at)])
 
 
-async def _apply(services: Services, notification: Notification) -> bool:
+def _read(notification: Notification) -> Notice:
+    shape = _SHAPES[NotificationKind(notification.kind)]
+    notice: Notice = msgspec.json.decode(notification.body, type=shape)
+    return notice
+
+
+async def _put_aside(services: Services, notification: Notification, kind: str, detail: str) -> None:
+    """Give a notification to the operators and stop trying; its raw body stays stored."""
+    now = services.clock.now()
+    subject = notification.notification_id
+    alarm = new_alarm(notification.account_id, kind, subject, f"{notification.kind}: {detail[:500]}", now=now)
+    async with services.pool.acquire() as connection, connection.transaction():
+        await insert_alarms(connection, [alarm])
+        await delete_work(connection, [(notification.account_id, WorkKind.NOTIFICATION, subject)])
+
+
+async def _apply(services: Services, notice: Notice) -> bool:
     """Return whether the notification is done with."""
-    if notification.kind == NotificationKind.CREDIT:
-        await services.lanes.submit(RECEIVE, msgspec.json.decode(notification.body, type=Credit))
+    if isinstance(notice, Credit):
+        await services.lanes.submit(RECEIVE, notice)
         return True
-    if notification.kind == NotificationKind.CHARGE_RETURN:
-        notice = msgspec.json.decode(notification.body, type=ChargeReturn)
-        charge = await load_charge(services.pool, notice.account_id, notice.charge_id)
-        if charge is None or charge.paid_at is None:
-            return False
-        await services.lanes.submit(LEARN, Learn(*notice))
-        return True
-    changed = msgspec.json.decode(notification.body, type=OrderChanged)
-    payout = await load_payout_by_any_end_to_end_id(services.pool, *changed)
+    if isinstance(notice, ChargeReturn):
+        learned = await services.lanes.submit(LEARN, Learn(*notice))
+        return learned or await _is_known(services, notice)
+    payout = await load_payout_by_any_end_to_end_id(services.pool, *notice)
     if payout is None:
         return False
     await check(services, [payout], None)
     return True
 
 
+async def _is_known(services: Services, notice: ChargeReturn) -> bool:
+    fact = (notice.account_id, RETURN, notice.view.return_id)
+    async with services.pool.acquire() as connection:
+        return fact in await list_facts(connection, [fact])
+
+
+# --- charges --------------------------------------------------------------------------------------
+
+
 async def refresh_charge(services: Services, charge: Charge) -> tuple[Charge, ChargeView]:
     """Ask the provider about a charge and apply everything it says."""
-    view = await services.provider.look_up_charge(charge.account_id, charge.txid)
+    view = await in_time(services.provider.look_up_charge(charge.account_id, charge.txid))
     if isinstance(view, Unknown):
         raise ProviderUnavailable(retry_after_s=1)
     for credit in view.credits:
         await services.lanes.submit(RECEIVE, credit)
     for returned in view.returns:
         await services.lanes.submit(LEARN, Learn(charge.account_id, charge.charge_id, returned))
-    fact = _ending(services, charge, view)
-    if fact is not None and isinstance(step(charge, fact), ChargeStatus):
-        await services.lanes.submit(END, End(charge.account_id, charge.charge_id, fact))
-    after = await load_charge(services.pool, charge.account_id, charge.charge_id)
-    return after or charge, view
+    after = await load_charge(services.pool, charge.account_id, charge.charge_id) or charge
+    fact = _ending(services, after, view)
+    if fact is not None and isinstance(step(after, fact), ChargeStatus):
+        after = await services.lanes.submit(END, End(charge.account_id, charge.charge_id, fact))
+    return after, view
 
 
 def _ending(services: Services, charge: Charge, view: ChargeView) -> Fact | None:
+    """Name the end of a charge that no credit of the provider's list has paid."""
     if view.status is port.ChargeStatus.REMOVED:
         return Fact.REMOVED
-    if view.status is not port.ChargeStatus.PAID and services.clock.now() > charge.expires_at:
-        return Fact.EXPIRED
-    return None
+    told_of_no_credit = view.status is port.ChargeStatus.PAID and not view.credits
+    return Fact.EXPIRED if services.clock.now() > charge.expires_at and not told_of_no_credit else None
 
 
 async def work_off_charges(services: Services, render_charge: Render) -> int:
     """Finish unfinished creations, and expire what is over after asking the provider first."""
-    due = await _take(services, WorkKind.CHARGE)
-    for work in due:
+
+    async def look(work: Work) -> None:
         charge = await load_charge(services.pool, work.account_id, work.id)
         if charge is None or charge.status != ChargeStatus.PENDING:
-            await delete_work(services.pool, [(work.account_id, WorkKind.CHARGE, work.id)])
-            continue
-        try:
-            if charge.br_code is None:
-                await register(services, charge, render_charge)
-            else:
-                charge, _ = await refresh_charge(services, charge)
-        except ProviderUnavailable:
-            log.warning("charge_check_unanswered", charge_id=work.id)
-        if charge.status == ChargeStatus.PENDING:
-            await _look_again(services, charge)
-    return len(due)
+            await delete_work(services.pool, [work[:3]])
+        elif charge.br_code is None and services.clock.now() <= charge.expires_at:
+            await register(services, charge, render_charge)
+        else:
+            await _look_at_expiry(services, charge)
+
+    return await _work_off(services, WorkKind.CHARGE, look)
 
 
-async def _look_again(services: Services, charge: Charge) -> None:
-    """Schedule the next look at a charge that is still pending: its expiry, or soon when that has passed."""
-    soon = services.clock.now() + timedelta(seconds=EXPIRY_RETRY_S)
-    due_at = max(charge.expires_at + timedelta(milliseconds=1), soon)
-    await put_work(services.pool, [Work(charge.account_id, WorkKind.CHARGE, charge.charge_id, due_at)])
+async def _look_at_expiry(services: Services, charge: Charge) -> None:
+    """Expire a charge, or schedule the next look: at its expiry, or soon when that has passed."""
+    try:
+        charge, _ = await refresh_charge(services, charge)
+    except ProviderUnavailable:
+        log.warning("charge_check_unanswered", charge_id=charge.charge_id)
+    if charge.status == ChargeStatus.PENDING:
+        soon = services.clock.now() + timedelta(seconds=EXPIRY_RETRY_S)
+        due_at = max(expiry_check(charge), soon)
+        await put_work(services.pool, [Work(charge.account_id, WorkKind.CHARGE, charge.charge_id, due_at)])
+
+
+# --- payments between our own accounts ------------------------------------------------------------
 
 
 async def work_off_handovers(services: Services) -> int:
     """Credit the receivers of payments between our own accounts, once each."""
-    due = await _take(services, WorkKind.HANDOVER)
-    for work in due:
+
+    async def hand_over(work: Work) -> None:
         handover = await load_handover(services.pool, work.account_id, work.id)
         if handover is not None and handover.credited_at is None:
-            payer = Party(**msgspec.json.decode(handover.payer))
             credit = Credit(
                 account_id=handover.receiver_account_id,
                 end_to_end_id=handover.end_to_end_id,
                 amount_cents=handover.amount_cents,
                 paid_at=handover.paid_at,
                 txid=handover.txid,
-                payer=payer,
+                payer=Party(**msgspec.json.decode(handover.payer)),
             )
             await services.provider.hand_over(credit)
             await services.lanes.submit(RECEIVE, credit)
             crash_point("handover.credited")
             await services.pool.execute(CLOSE_HANDOVER, work.account_id, work.id, services.clock.now())
-        await delete_work(services.pool, [(work.account_id, WorkKind.HANDOVER, work.id)])
-    return len(due)
+        await delete_work(services.pool, [work[:3]])
+
+    return await _work_off(services, WorkKind.HANDOVER, hand_over)
+
+
+# --- the provider's own list ----------------------------------------------------------------------
 
 
 async def book_missed(services: Services, since: datetime, until: datetime) -> int:
-    """List what the provider settled in an interval and book what no notification told us."""
-    listed = await services.provider.list_settled(since, until)
-    if isinstance(listed, Unknown):
-        raise ProviderUnavailable(retry_after_s=1)
-    missed = 0
-    for credit in listed.credits:
-        try:
-            received = await services.lanes.submit(RECEIVE, credit)
-        except LastroError as error:
-            log.warning("missed_credit_not_booked", end_to_end_id=credit.end_to_end_id, error=str(error))
-            continue
-        missed += received.movement_id is not None
+    """List what the provider settled and book what no notification told us.
+
+    The list is read from where the last complete reading ended, less the given interval as overlap: what
+    settled while the service was down is found, too.
+    """
+    listed_until = await load_listed_until(services.pool)
+    if listed_until is not None:
+        since = min(since, listed_until - (until - since))
+    missed, complete = 0, True
+    while since < until:
+        end = min(since + LIST_SLICE, until)
+        listed = await in_time(services.provider.list_settled(since, end), timeout_s=LIST_TIMEOUT_S)
+        if isinstance(listed, Unknown):
+            raise ProviderUnavailable(retry_after_s=1)
+        for at in range(0, len(listed.credits), LIST_CHUNK):
+            outcomes = await _book_unknown(services, listed.credits[at : at + LIST_CHUNK])
+            complete = complete and None not in outcomes
+            missed += outcomes.count(True)
+        since = end
+    if complete:
+        await put_listed_until(services.pool, until)
     return missed
 
 
-async def _take(services: Services, kind: WorkKind) -> list[Work]:
-    return list(
-        await take_work(
-            services.pool,
-            kind,
-            now=services.clock.now(),
-            real_now=services.clock.real(),
-            batch_max=BATCH_MAX,
-            lease_s=LEASE_S,
-        )
+async def _book_unknown(services: Services, listed: Sequence[Credit]) -> list[bool | None]:
+    """Book the listed credits that are no facts of ours yet: True if it was missing, None if it failed."""
+    async with services.pool.acquire() as connection:
+        known = await list_facts(connection, map(fact_of, listed))
+
+    async def receive(credit: Credit) -> bool | None:
+        try:
+            return (await services.lanes.submit(RECEIVE, credit)).movement_id is not None
+        except Exception as error:  # noqa: BLE001  one credit's trouble must not hide the others
+            log.warning("missed_credit_not_booked", end_to_end_id=credit.end_to_end_id, error=repr(error))
+            return None
+
+    return await asyncio.gather(*(receive(credit) for credit in listed if fact_of(credit) not in known))
+
+
+# --- queues ---------------------------------------------------------------------------------------
+
+
+async def _work_off(services: Services, kind: WorkKind, act: Callable[[Work], Awaitable[None]]) -> int:
+    """Take what is due and act on it, some at a time; one item's failure is its own and is tried again."""
+    due = await take_work(
+        services.pool,
+        kind,
+        now=services.clock.now(),
+        real_now=services.clock.real(),
+        batch_max=BATCH_MAX,
+        lease_s=LEASE_S,
     )
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def guarded(work: Work) -> None:
+        async with gate:
+            try:
+                await act(work)
+            except ProviderUnavailable:
+                log.warning("provider_unavailable", kind=kind, id=work.id)
+            except Exception:  # the others of the batch must have their turn
+                log.exception("work_failed", kind=kind, id=work.id)
+                due_at = services.clock.now() + timedelta(seconds=RETRY_S)
+                await put_work(services.pool, [work._replace(due_at=due_at)])
+
+    done = await asyncio.gather(*map(guarded, due), return_exceptions=True)
+    for failure in done:
+        if isinstance(failure, BaseException):  # not even rescheduled: the lease runs out by itself
+            log.warning("work_not_rescheduled", kind=kind, error=repr(failure))
+    return len(due)

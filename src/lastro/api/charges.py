@@ -29,9 +29,10 @@ from lastro.api.charges_wire import (
 from lastro.api.gates import account_of, raise_or_replay_known_key
 from lastro.api.routes import Auth, Rate, Route, Select
 from lastro.api.wire import encode
-from lastro.charges.actions import END, Create, End, create
+from lastro.charges.actions import Create, create, in_time
 from lastro.charges.decide import Identity, draft
-from lastro.charges.model import Charge, ChargeStatus, Fact
+from lastro.charges.endings import CANCEL, Cancel
+from lastro.charges.model import Charge, ChargeStatus
 from lastro.charges.queries import list_charges, list_refunds, load_charge, load_charge_by_external_ref
 from lastro.charges.refunds import Ask, ask
 from lastro.idempotency.actions import Tell, Told, tell, tell_refusal
@@ -50,7 +51,9 @@ from lastro.kit.errors import (
 from lastro.kit.ids import ID_LENGTH, end_to_end_id, new_id
 from lastro.kit.money import parse_cents
 from lastro.kit.page import date_range, id_range, page_size, read_cursor, write_cursor
+from lastro.provider.port import ChargeStatus as ProviderStatus
 from lastro.provider.port import Rejected, Unknown
+from lastro.services import Services
 from lastro.settlement import refresh_charge
 
 PAGE_MAX = 100
@@ -156,16 +159,22 @@ async def post_cancel(call: Call) -> Answer:
         charge = await _load(call)
     except NotFound as error:
         return told(await tell_refusal(services, claim, error, call.request_id))
-    if charge.status != ChargeStatus.PENDING:
-        raise InvalidState(f"Only a PENDING charge can be cancelled; this one is {charge.status}.")
-    outcome = await services.provider.cancel_charge(charge.account_id, charge.txid)
+    pending = charge.status == ChargeStatus.PENDING
+    if pending:
+        await _take_down(services, charge)
+    command = Cancel(claim, charge.charge_id, pending, lambda record: render_summary(services, record))
+    return told(await services.lanes.submit(CANCEL, command))
+
+
+async def _take_down(services: Services, charge: Charge) -> None:
+    """Have the provider remove a charge; one that it never had counts as removed."""
+    outcome = await in_time(services.provider.cancel_charge(charge.account_id, charge.txid))
     if isinstance(outcome, Unknown):
         raise ProviderUnavailable(retry_after_s=1)
     if isinstance(outcome, Rejected):
-        await refresh_charge(services, charge)
-        raise InvalidState(f"The provider did not cancel the charge: {outcome.message}.")
-    after = await services.lanes.submit(END, End(charge.account_id, charge.charge_id, Fact.REMOVED))
-    return told(await tell(services, Tell(claim, 200, encode(charge_summary(services, after)))))
+        after, view = await refresh_charge(services, charge)
+        if view.status is not ProviderStatus.NOT_FOUND or after.status != ChargeStatus.PENDING:
+            raise InvalidState(f"The provider did not cancel the charge: {outcome.message}.")
 
 
 async def post_refund(call: Call) -> Answer:

@@ -3,6 +3,7 @@
 import base64
 import functools
 import hmac
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -24,6 +25,8 @@ from lastro.services import Services
 Text200 = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Reference = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 SECRET_LENGTH = 22
+
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 _DEBTOR = {"debtorName", "debtorDocument", "debtorTypeDocument"}
 _COBV = {"dueDate", "typeFine", "fine", "fineDate", "validAfterDueDays"}
@@ -212,14 +215,10 @@ def _expiration(text: str | None) -> datetime | None:
 def _day(text: str | None, param: str) -> date | None:
     if text is None:
         return None
-    if len(text) == 10 and text.isascii():
-        try:
-            return date.fromisoformat(text)
-        except ValueError:
-            raise ValidationError(
-                f"{param} must be a day of the calendar: YYYY-MM-DD.", param=param
-            ) from None
-    return day_of(read_instant(text, param))
+    try:
+        return date.fromisoformat(text) if _DAY.fullmatch(text) else day_of(read_instant(text, param))
+    except (ValueError, OverflowError):
+        raise ValidationError(f"{param} must be a day of the calendar: YYYY-MM-DD.", param=param) from None
 
 
 @functools.lru_cache(maxsize=4)

@@ -1,5 +1,6 @@
 """The sandbox's controls: pay, settle, reject, refund, move the clock, set faults. Absent in live mode."""
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -25,6 +26,7 @@ from lastro.settlement import ChargeReturn, OrderChanged, take_in
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 EndToEndId = Annotated[str, msgspec.Meta(min_length=32, max_length=32)]
+Handler = Callable[[Call], Awaitable[Any]]
 DEFAULT_REJECTION = "AB03"
 ADVANCE_MAX_S = 10 * 365 * 86_400
 
@@ -102,7 +104,11 @@ async def post_pay(call: Call) -> Paid:
     body: Pay = call.body
     charge = await _charge(call)
     now = services.clock.now()
-    amount_cents = parse_cents(body.amount_cents) if body.amount_cents else payable_cents(charge, day_of(now))
+    amount_cents = (
+        parse_cents(body.amount_cents)
+        if body.amount_cents is not None
+        else payable_cents(charge, day_of(now))
+    )
     payer = invent_payer(body.payer_name, _document(body.payer_document))
     credit = await pay(
         services.pool,
@@ -170,7 +176,7 @@ async def post_charge_refund(call: Call) -> GivenBack:
     if charge.end_to_end_id is None:
         raise InvalidState("Only a paid charge can be given back.")
     left = charge.paid_cents - charge.refunded_cents - charge.refunding_cents
-    amount_cents = parse_cents(body.amount_cents) if body.amount_cents else left
+    amount_cents = parse_cents(body.amount_cents) if body.amount_cents is not None else left
     if not 0 < amount_cents <= left:
         raise RefundExceedsAmount(remainingCents=str(left), param="amountCents")
     return_id = await give_back(
@@ -237,7 +243,7 @@ async def post_payout_refund(call: Call) -> GivenBack:
     if payout.status not in {PayoutStatus.SUCCEEDED, PayoutStatus.REFUNDED}:
         raise InvalidState(f"The payout is {payout.status}: only a settled one can come back.")
     left = payout.amount_cents - payout.refunded_cents
-    amount_cents = parse_cents(body.amount_cents) if body.amount_cents else left
+    amount_cents = parse_cents(body.amount_cents) if body.amount_cents is not None else left
     if not 0 < amount_cents <= left:
         raise RefundExceedsAmount(remainingCents=str(left), param="amountCents")
     return_id = await give_back(
@@ -260,7 +266,7 @@ async def post_clock(call: Call) -> ClockView:
     if body.reset == (body.advance_seconds is not None):
         raise ValidationError("Send either advanceSeconds or reset: true.", param="advanceSeconds")
     await advance_clock(services.pool, services.clock, seconds=body.advance_seconds)
-    for name in ("payouts", "charges", "refunds", "notifications", "deliveries"):
+    for name in ("payouts", "charges", "refunds", "handovers", "notifications", "statement", "deliveries"):
         services.wakes.wake(name)
     return ClockView(now=brt(services.clock.now()), offset_seconds=services.clock.offset_s)
 
@@ -269,8 +275,13 @@ async def post_faults(call: Call) -> Faults:
     """Have the provider misbehave; a field that is absent goes back to none."""
     services = call.desk.services
     faults: Faults = call.body
-    for name in ("error_rate", "drop_rate", "duplicate_rate"):
-        if not 0 <= getattr(faults, name) <= 1:
+    rates = {
+        "errorRate": faults.error_rate,
+        "dropRate": faults.drop_rate,
+        "duplicateRate": faults.duplicate_rate,
+    }
+    for name, rate in rates.items():
+        if not 0 <= rate <= 1:
             raise ValidationError("Rates go from 0 to 1.", param=name)
     if not 0 <= faults.latency_ms <= 60_000:
         raise ValidationError("latencyMs goes from 0 to 60000.", param="latencyMs")
@@ -284,16 +295,18 @@ _TAG = "Sandbox"
 
 
 def _account_route(
-    path: str, handler: Any, summary: str, body: type[msgspec.Struct] | None, answer: Any
-) -> Route:  # noqa: ANN401
+    path: str, handler: Handler, summary: str, body: type[msgspec.Struct] | None, answer: type[ApiStruct]
+) -> Route:
     label = f"POST {path.replace('{id}', ':id')}"
     return Route(
-        "POST", path, handler, summary, Rate(label, _RATE), body=body, answer=answer, tag=_TAG, sandbox_only=True,
-        errors=(NotFound, InvalidState),
+        "POST", path, handler, summary, Rate(label, _RATE), body=body, answer=answer, tag=_TAG,
+        sandbox_only=True, errors=(NotFound, InvalidState),
     )  # fmt: skip
 
 
-def _admin_route(path: str, handler: Any, summary: str, body: type[msgspec.Struct], answer: Any) -> Route:  # noqa: ANN401
+def _admin_route(
+    path: str, handler: Handler, summary: str, body: type[msgspec.Struct], answer: type[msgspec.Struct]
+) -> Route:
     return Route(
         "POST", path, handler, summary, Rate(f"POST {path}", _RATE), auth=Auth.ADMIN, select=Select.NONE,
         body=body, answer=answer, tag=_TAG, sandbox_only=True,
@@ -302,15 +315,20 @@ def _admin_route(path: str, handler: Any, summary: str, body: type[msgspec.Struc
 
 ROUTES: list[Route] = [
     _account_route("/sandbox/charges/{id}/pay", post_pay, "Pay a charge", Pay, Paid),
-    _account_route("/sandbox/charges/{id}/refund", post_charge_refund, "Give a paid charge back", GiveBack, GivenBack),
+    _account_route(
+        "/sandbox/charges/{id}/refund", post_charge_refund, "Give a paid charge back", GiveBack, GivenBack
+    ),
     Route(
-        "POST", "/sandbox/pix-in", post_pix_in, "Send a Pix to an account", Rate("POST /sandbox/pix-in", _RATE),
-        select=Select.BODY, body=PixIn, answer=Paid, tag=_TAG, sandbox_only=True,
+        "POST", "/sandbox/pix-in", post_pix_in, "Send a Pix to an account",
+        Rate("POST /sandbox/pix-in", _RATE), select=Select.BODY, body=PixIn, answer=Paid, tag=_TAG,
+        sandbox_only=True,
     ),
     _account_route("/sandbox/payouts/{id}/settle", post_settle, "Settle a payout", None, OrderForced),
     _account_route("/sandbox/payouts/{id}/reject", post_reject, "Reject a payout", Reject, OrderForced),
     _account_route("/sandbox/payouts/{id}/cancel", post_cancel, "Cancel a payout", None, OrderForced),
-    _account_route("/sandbox/payouts/{id}/refund", post_payout_refund, "Send a payout back", GiveBack, GivenBack),
+    _account_route(
+        "/sandbox/payouts/{id}/refund", post_payout_refund, "Send a payout back", GiveBack, GivenBack
+    ),
     _admin_route("/sandbox/clock", post_clock, "Move business time", MoveClock, ClockView),
     _admin_route("/sandbox/faults", post_faults, "Have the provider misbehave", Faults, Faults),
 ]  # fmt: skip

@@ -1,43 +1,45 @@
-"""Charges from request to code: claim and store, ask the provider, finish, answer; and what ends them."""
+"""Charges from request to code: claim and store, ask the provider, finish, answer."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from lastro.accounts.queries import list_accounts
-from lastro.charges.decide import step
-from lastro.charges.model import CREATION_CHECK_S, Charge, ChargeStatus, Fact
+from lastro.charges.decide import expiry_check, next_try
+from lastro.charges.model import CREATION_CHECK_S, PROVIDER_TIMEOUT_S, Charge, ChargeStatus
 from lastro.charges.queries import insert_charges, list_by_id, list_external_refs, load_charge, move_charges
 from lastro.idempotency.actions import Told
 from lastro.idempotency.decide import Claim, Fresh, Own, Pending, Replay, Verdict, judge_batch
 from lastro.idempotency.queries import Answer, insert_claims, list_stored, load_stored, move_answers
-from lastro.kit.clock import utc
 from lastro.kit.crash import crash_point
 from lastro.kit.errors import (
     AccountDisabled,
     ExternalRefConflict,
+    IdempotencyInProgress,
     LastroError,
-    NotFound,
     ProviderUnavailable,
+    Unavailable,
     render,
 )
 from lastro.ledger.queries import lock_balances
-from lastro.outbox.model import ChargeExpired, EventName, new_event
-from lastro.outbox.queries import insert_events
 from lastro.provider.port import ChargeCreated, ChargeOrder, Rejected, Unknown
 from lastro.services import Services
 from lastro.store.lane import LaneSpec
 from lastro.store.pool import Connection
 from lastro.store.work import Work, WorkKind, delete_work, put_work
 
-PROVIDER_TIMEOUT_S = 10
 WAIT_FOR_FIRST_S = 5.0
+TAKE_OVER_S = 2.5
+IN_FLIGHT_MAX = 1_000
 CREATED = 201
 
 Render = Callable[[Charge], bytes]
+Answered = TypeVar("Answered")
 
 
 class Create(NamedTuple):
@@ -69,10 +71,13 @@ async def store_all(
     fresh: list[Create] = []
     refused: list[tuple[Claim, int | None, bytes | None]] = []
     for command, verdict in zip(commands, judge_batch([c.claim for c in commands], stored), strict=True):
-        if not isinstance(verdict, Fresh):
-            results.append(_known(verdict, command))
-        elif not accounts[command.claim.account_id].enabled:
+        disabled = not accounts[command.claim.account_id].enabled
+        name = (command.claim.account_id, command.claim.key)
+        if disabled and name not in stored and not isinstance(verdict, LastroError):
+            # Nothing is stored of this refusal, so a duplicate in the same batch hears it, too.
             results.append(AccountDisabled())
+        elif not isinstance(verdict, Fresh):
+            results.append(_known(verdict, command))
         elif (command.claim.account_id, command.charge.external_ref) in taken:
             body = render(ExternalRefConflict(param="externalRef"), command.request_id)
             refused.append((command.claim, ExternalRefConflict.status, body))
@@ -130,7 +135,7 @@ async def finish_all(
             charges[name] = _with_outcome(charge, command.outcome, now)
             moves.append((charge.status, charges[name]))
     await move_charges(tx, moves)
-    await _schedule(tx, [charge for _, charge in moves])
+    await schedule(tx, [charge for _, charge in moves])
     answers = {}
     for command in commands:
         charge = charges[command.account_id, command.charge_id]
@@ -158,9 +163,10 @@ def _with_outcome(charge: Charge, outcome: ChargeCreated | Rejected, now: dateti
     return charge._replace(br_code=outcome.br_code, provider_response=response, updated_at=now)
 
 
-async def _schedule(tx: Connection, charges: Sequence[Charge]) -> None:
+async def schedule(tx: Connection, charges: Sequence[Charge]) -> None:
+    """Queue the look at a charge's expiry, or take it off when the charge is over."""
     pending = [c for c in charges if c.status == ChargeStatus.PENDING]
-    await put_work(tx, [Work(c.account_id, WorkKind.CHARGE, c.charge_id, c.expires_at) for c in pending])
+    await put_work(tx, [Work(c.account_id, WorkKind.CHARGE, c.charge_id, expiry_check(c)) for c in pending])
     over = [c for c in charges if c.status != ChargeStatus.PENDING]
     await delete_work(tx, [(c.account_id, WorkKind.CHARGE, c.charge_id) for c in over])
 
@@ -172,13 +178,29 @@ FINISH: LaneSpec[Services, Finish, Told] = LaneSpec(
 
 async def create(services: Services, command: Create, render_charge: Render) -> Told:
     """Create a charge: store it, have the provider register it, answer from the stored record."""
+    if len(services.tasks) >= IN_FLIGHT_MAX:
+        raise Unavailable(retry_after_s=1)
     result = await services.lanes.submit(STORE, command)
     if isinstance(result, Told):
         return result
     if isinstance(result, Pending):
         return await _join(services, command.claim, result.record_id, render_charge)
     crash_point("charge.stored")
-    return await asyncio.shield(services.tasks.spawn(register(services, result.charge, render_charge)))
+    return await asyncio.shield(_register_once(services, result.charge, render_charge))
+
+
+# Registrations in flight in this process, so that duplicates of a request join the first one's call
+# instead of making their own; the database alone decides who is first.
+_registering: WeakValueDictionary[tuple[str, str], asyncio.Task[Told]] = WeakValueDictionary()
+
+
+def _register_once(services: Services, charge: Charge, render_charge: Render) -> asyncio.Task[Told]:
+    name = (charge.account_id, charge.charge_id)
+    task = _registering.get(name)
+    if task is None or task.done():
+        task = services.tasks.spawn(register(services, charge, render_charge))
+        _registering[name] = task
+    return task
 
 
 async def register(services: Services, charge: Charge, render_charge: Render) -> Told:
@@ -194,80 +216,59 @@ async def register(services: Services, charge: Charge, render_charge: Render) ->
         expires_at=charge.expires_at,
         created_at=charge.created_at,
     )
-    try:
-        async with asyncio.timeout(PROVIDER_TIMEOUT_S):
-            outcome = await services.provider.create_charge(order)
-    except TimeoutError:
-        outcome = Unknown("no answer in time")
+    outcome = await in_time(services.provider.create_charge(order))
     crash_point("charge.registered")
     if isinstance(outcome, Unknown):
+        await _register_later(services, charge)
         raise ProviderUnavailable(retry_after_s=1)
     return await services.lanes.submit(
         FINISH, Finish(charge.account_id, charge.charge_id, outcome, render_charge)
     )
 
 
+async def _register_later(services: Services, charge: Charge) -> None:
+    """Leave an unanswered creation to the loop, soon at first and less often as it grows old."""
+    now = services.clock.now()
+    work = Work(charge.account_id, WorkKind.CHARGE, charge.charge_id, next_try(charge.created_at, now=now))
+    await put_work(services.pool, [work])
+
+
+async def in_time(
+    answer: Awaitable[Answered], *, timeout_s: float = PROVIDER_TIMEOUT_S
+) -> Answered | Unknown:
+    """Wait for a provider as long as we wait for any; later is no answer."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await answer
+    except TimeoutError:
+        return Unknown("no answer in time")
+
+
 async def _join(services: Services, claim: Claim, charge_id: str, render_charge: Render) -> Told:
     """Wait for the first request with this key; when it died on the way, finish its charge."""
+    until = time.monotonic() + WAIT_FOR_FIRST_S
+    task = _registering.get((claim.account_id, charge_id))
+    if task is None:
+        told = await _poll(services, claim)
+        if told is not None:
+            return told
+        charge = await load_charge(services.pool, claim.account_id, charge_id)
+        if charge is None:
+            raise IdempotencyInProgress(retry_after_s=1)
+        task = _register_once(services, charge, render_charge)
+    await asyncio.wait({task}, timeout=max(0.0, until - time.monotonic()))
+    if not task.done():
+        raise IdempotencyInProgress(retry_after_s=1)
+    return task.result()._replace(replayed=True)
+
+
+async def _poll(services: Services, claim: Claim) -> Told | None:
+    """Look for the answer of a request that another process may be working on."""
     wait_s, waited_s = 0.02, 0.0
-    while waited_s < WAIT_FOR_FIRST_S / 2:
+    while waited_s < TAKE_OVER_S:
         await asyncio.sleep(wait_s)
         waited_s, wait_s = waited_s + wait_s, min(wait_s * 2, 0.2)
         row = await load_stored(services.pool, claim.account_id, claim.key)
         if row is not None and row.status is not None and row.answer is not None:
             return Told(row.status, row.answer, replayed=True)
-    charge = await load_charge(services.pool, claim.account_id, charge_id)
-    if charge is None:
-        raise NotFound
-    return (await register(services, charge, render_charge))._replace(replayed=True)
-
-
-class End(NamedTuple):
-    """A charge expired, was cancelled or was removed at the provider."""
-
-    account_id: str
-    charge_id: str
-    fact: Fact
-
-
-async def end_all(
-    services: Services, tx: Connection, commands: Sequence[End]
-) -> Sequence[Charge | LastroError]:
-    """Move charges by the table; a repeat leaves them as they are."""
-    now = services.clock.now()
-    await lock_balances(tx, [c.account_id for c in commands])
-    charges = await list_by_id(tx, [(c.account_id, c.charge_id) for c in commands])
-    moves, events = [], []
-    results: list[Charge | LastroError] = []
-    for command in commands:
-        charge = charges.get((command.account_id, command.charge_id))
-        if charge is None:
-            results.append(NotFound())
-            continue
-        target = step(charge, command.fact)
-        if isinstance(target, ChargeStatus) and target != charge.status:
-            after = charge._replace(status=target, updated_at=now)
-            moves.append((charge.status, after))
-            charges[command.account_id, command.charge_id] = after
-            if target is ChargeStatus.EXPIRED:
-                events.append(
-                    new_event(charge.account_id, EventName.CHARGE_EXPIRED, _expired(charge, now), now=now)
-                )
-        results.append(charges[command.account_id, command.charge_id])
-    await move_charges(tx, moves)
-    await _schedule(tx, [charge for _, charge in moves])
-    await insert_events(tx, events)
-    return results
-
-
-def _expired(charge: Charge, now: datetime) -> ChargeExpired:
-    return ChargeExpired(
-        tag=charge.tag,
-        txid=charge.txid,
-        charge_id=charge.charge_id,
-        occurred_at=utc(now),
-        amount_cents=str(charge.amount_cents),
-    )
-
-
-END: LaneSpec[Services, End, Charge] = LaneSpec("charges.end", end_all, lambda command: command.account_id)
+    return None

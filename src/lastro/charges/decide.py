@@ -7,6 +7,7 @@ from typing import NamedTuple
 from lastro.accounts.model import Account
 from lastro.charges.model import (
     DEFAULT_EXPIRATION_S,
+    DUE_DAYS_MAX,
     EXPIRATION_DAYS_MAX,
     REFUND_DAYS,
     STEPS,
@@ -32,6 +33,10 @@ from lastro.kit.money import fine_cents
 from lastro.ledger.model import Balance
 
 ONE_DAY = timedelta(days=1)
+ONE_MS = timedelta(milliseconds=1)
+FAR_OFF = timedelta(days=DUE_DAYS_MAX)
+RETRY_MIN = timedelta(seconds=2)
+RETRY_MAX = timedelta(minutes=5)
 
 
 class Asked(NamedTuple):
@@ -117,11 +122,13 @@ def _calendar(asked: Asked, now: datetime) -> tuple[date | None, date | None, da
         raise ValidationError("A cobv charge needs a dueDate.", param="dueDate")
     if asked.due_on < day_of(now):
         raise ValidationError("dueDate must be today or later.", param="dueDate")
+    if asked.due_on > day_of(now) + FAR_OFF:
+        raise ValidationError(f"dueDate must be within {DUE_DAYS_MAX} days.", param="dueDate")
     due_on = next_business_day(asked.due_on)
     moved = due_on - asked.due_on
     fine_on = _fine_on(asked, moved) or due_on + ONE_DAY
     days = VALID_AFTER_DUE_DAYS if asked.valid_after_due_days is None else asked.valid_after_due_days
-    return due_on, fine_on, start_of_day(due_on + timedelta(days=days + 1))
+    return due_on, fine_on, start_of_day(due_on + timedelta(days=days + 1)) - ONE_MS
 
 
 def _fine_on(asked: Asked, moved: timedelta) -> date | None:
@@ -129,6 +136,8 @@ def _fine_on(asked: Asked, moved: timedelta) -> date | None:
         return None
     if asked.fine_on <= asked.due_on:
         raise ValidationError("fineDate must be after dueDate.", param="fineDate")
+    if asked.fine_on > asked.due_on + FAR_OFF:
+        raise ValidationError(f"fineDate must be within {DUE_DAYS_MAX} days of dueDate.", param="fineDate")
     return asked.fine_on + moved
 
 
@@ -165,9 +174,9 @@ def _fine_hundredths(asked: Asked) -> int | None:
     """Return the fine in hundredths of a real or of a percent."""
     kind = asked.fine_type or FineType.NONE
     if kind is FineType.NONE:
-        if asked.fine is not None:
+        if asked.fine:
             raise ValidationError("fine needs a typeFine of VALUE or PERCENT.", param="fine")
-        return None
+        return None if asked.fine is None else 0
     if asked.fine is None or asked.fine <= 0:
         raise ValidationError(f"fine must be more than zero when typeFine is {kind}.", param="fine")
     hundredths = asked.fine * 100
@@ -198,6 +207,16 @@ def settles(charge: Charge | None, *, amount_cents: int, paid_at: datetime) -> b
 def step(charge: Charge, fact: Fact) -> ChargeStatus | Reading:
     """Look a status and a fact up in the table."""
     return STEPS[ChargeStatus(charge.status), fact]
+
+
+def expiry_check(charge: Charge) -> datetime:
+    """Return when to look whether a charge is over: the first instant at which it may be."""
+    return charge.expires_at + ONE_MS
+
+
+def next_try(since: datetime, *, now: datetime) -> datetime:
+    """Return when to ask a silent provider again: after half the time that has passed, within bounds."""
+    return now + min(max((now - since) / 2, RETRY_MIN), RETRY_MAX)
 
 
 def check_refund(charge: Charge, balance: Balance, amount_cents: int | None, *, now: datetime) -> int:

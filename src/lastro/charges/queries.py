@@ -16,8 +16,8 @@ INSERT_CHARGES = insert_sql(
     provider_qr_id="text", br_code="text", expires_at="timestamptz", due_on="date", fine_on="date",
     fine_type="text", fine_hundredths="bigint", debtor_name="text", debtor_document="text",
     debtor_document_type="text", tag="text", external_ref="text", request="json", provider_response="json",
-    failure_reason="text", end_to_end_id="text", movement_id="text", paid_at="timestamptz", paid_cents="bigint",
-    payer_name="text", payer_document="text", payer_institution="text", payer_ispb="text",
+    failure_reason="text", end_to_end_id="text", movement_id="text", paid_at="timestamptz",
+    paid_cents="bigint", payer_name="text", payer_document="text", payer_institution="text", payer_ispb="text",
     refund_end_to_end_id="text", refunded_at="timestamptz", refunded_cents="bigint", refunding_cents="bigint",
     idempotency_key="text", created_at="timestamptz", updated_at="timestamptz",
 )  # fmt: skip
@@ -137,6 +137,41 @@ async def move_charges(tx: Connection, moves: Iterable[tuple[str, Charge]]) -> N
     )
     if rows:
         await tx.execute(MOVE_CHARGES, *columns(rows, len(_UPDATED) + 3))
+
+
+LIST_CREDIT_MOVEMENTS = f"""
+SELECT facts.account_id, facts.external_id, facts.movement_id
+FROM {given_sql(account_id="text", external_id="text")}
+JOIN facts ON facts.account_id = given.account_id AND facts.kind = 'credit'
+    AND facts.external_id = given.external_id"""
+
+
+async def list_credit_movements(
+    tx: Connection, credits_: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], str]:
+    """Return the movements of booked credits, by (account, end-to-end id)."""
+    rows = await tx.fetch(LIST_CREDIT_MOVEMENTS, *columns(sorted(set(credits_)), 2))
+    return {(row[0], row[1]): row[2] for row in rows}
+
+
+LISTED_UNTIL = "statement.listed_until"
+
+LOAD_LISTED_UNTIL = "SELECT value FROM settings WHERE name = $1"
+
+
+async def load_listed_until(db: Connection | Pool) -> datetime | None:
+    """Return up to which instant the provider's list of settled items has been read and booked."""
+    value = await db.fetchval(LOAD_LISTED_UNTIL, LISTED_UNTIL)
+    return None if value is None else datetime.fromisoformat(value)
+
+
+PUT_LISTED_UNTIL = """
+INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value"""
+
+
+async def put_listed_until(db: Connection | Pool, until: datetime) -> None:
+    """Remember up to which instant the provider's list has been read and booked."""
+    await db.execute(PUT_LISTED_UNTIL, LISTED_UNTIL, until.isoformat())
 
 
 REFUND_COLUMNS = ", ".join(Refund._fields)

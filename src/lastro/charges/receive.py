@@ -1,6 +1,6 @@
 """Money that arrives: each credit is booked once, and pays the charge it names when everything fits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -64,11 +64,15 @@ async def receive_all(
 ) -> Sequence[Received | LastroError]:
     """Book a batch of credits: gather, decide, apply."""
     now = services.clock.now()
-    wanted = {credit.account_id for credit in credits_} | {SUSPENSE_ID}
+    wanted = {credit.account_id for credit in credits_}
+    balances = await lock_balances(tx, wanted)
+    if not wanted <= balances.keys():
+        # Locked last and only when needed, so that receipts of different accounts never meet there.
+        balances |= await lock_balances(tx, [SUSPENSE_ID])
     facts = Facts(
-        balances=await lock_balances(tx, wanted),
-        accounts=await list_accounts(tx, wanted),
-        booked=await list_facts(tx, [fact_of(credit) for credit in credits_]),
+        balances=balances,
+        accounts=await list_accounts(tx, balances),
+        booked=await list_facts(tx, [fact_of(_placed(credit, balances)) for credit in credits_]),
         charges=await list_by_txid(tx, [(c.account_id, c.txid) for c in credits_ if c.txid]),
     )
     decided = decide_credits(facts, credits_, [new_id(now) for _ in credits_], now=now)
@@ -95,19 +99,23 @@ def decide_credits(facts: Facts, credits_: Sequence[Credit], ids: Sequence[str],
     """Decide a batch in order: each external id once, each charge paid once, every cent booked."""
     decided = Decided([], [], [], [], [], [])
     for given, movement_id in zip(credits_, ids, strict=True):
-        credit = given
-        if fact_of(given) in facts.booked:
+        credit = _placed(given, facts.balances)
+        if fact_of(credit) in facts.booked:
             decided.results.append(Received(None))
             continue
-        facts.booked.add(fact_of(given))
-        if given.account_id not in facts.balances:
-            credit = given._replace(account_id=SUSPENSE_ID, txid=None)
+        facts.booked.add(fact_of(credit))
+        if credit is not given:
             detail = f"{given.amount_cents} cents, {given.end_to_end_id}, account {given.account_id} unknown"
             decided.alarms.append(
                 new_alarm(SUSPENSE_ID, "credit_without_account", given.end_to_end_id, detail, now=now)
             )
         _decide_one(facts, decided, credit, movement_id, now)
     return decided
+
+
+def _placed(credit: Credit, balances: Mapping[str, Balance]) -> Credit:
+    """Leave a credit with its account, or put it on the suspense account when there is none."""
+    return credit if credit.account_id in balances else credit._replace(account_id=SUSPENSE_ID, txid=None)
 
 
 def _decide_one(facts: Facts, decided: Decided, credit: Credit, movement_id: str, now: datetime) -> None:

@@ -1,17 +1,41 @@
-"""Fates: what becomes of an order follows from its key and its age, or from what a person forced."""
+"""Fates: what becomes of an order follows from its key and its age, or from what a person forced.
+
+Charges and refunds have no destination to tell a scenario by, so three amounts do:
+
+- a charge of R$ 666.01 is refused at creation (CobOperacaoInvalida);
+- a refund of R$ 666.02 is refused (AC07: the payer's account is closed);
+- a refund of R$ 666.03 is accepted and goes through 30 s later.
+"""
 
 import hashlib
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
+from lastro.kit.clock import day_of
 from lastro.kit.documents import is_cnpj, is_cpf
-from lastro.provider.port import OrderStatus, OrderView, Party, Return
-from lastro.sandbox.model import Forced, Submission
+from lastro.kit.money import fine_cents
+from lastro.provider.port import (
+    ChargeOrder,
+    ChargeStatus,
+    Credit,
+    OrderStatus,
+    OrderView,
+    Party,
+    RefundOrder,
+    Rejected,
+    Return,
+)
+from lastro.sandbox.model import Forced, SandboxCharge, Submission
 
 DOMAIN = "@sandbox.test"
 USUAL_S = 1.0
 RETURN_S = 2.0
+REFUSED_CHARGE_CENTS = 666_01
+REFUSED_REFUND_CENTS = 666_02
+SLOW_REFUND_CENTS = 666_03
+SLOW_REFUND_S = 30.0
+REFUND_DAYS = timedelta(days=90)
 _SLOW = re.compile(r"slow-(\d{1,5})")
 _REJECT = re.compile(r"reject-([a-z0-9]{4})")
 _FAIL = re.compile(r"fail-([a-z0-9]{4})")
@@ -78,14 +102,17 @@ def _by_scenario(base: OrderView, order: Submission, now: datetime) -> OrderView
     return base._replace(status=end, at=at, code=code, message=message)
 
 
+_PLANS: dict[str, tuple[float, OrderStatus, str | None]] = {
+    "stuck": (0.0, OrderStatus.PROCESSING, None),
+    "cancel": (USUAL_S, OrderStatus.CANCELLED, None),
+    "ok": (0.0, OrderStatus.SETTLED, None),
+}
+
+
 def _plan(word: str) -> tuple[float, OrderStatus, str | None]:
     """Return after how many seconds the order ends, how, and with which code."""
-    if word == "stuck":
-        return 0.0, OrderStatus.PROCESSING, None
-    if word == "cancel":
-        return USUAL_S, OrderStatus.CANCELLED, None
-    if word == "ok":
-        return 0.0, OrderStatus.SETTLED, None
+    if word in _PLANS:
+        return _PLANS[word]
     if found := _REJECT.fullmatch(word):
         return 0.0, OrderStatus.REJECTED, found[1].upper()
     if found := _FAIL.fullmatch(word):
@@ -102,6 +129,60 @@ def _returns_by_scenario(order: Submission, view: OrderView, now: datetime) -> t
     if now < at:
         return ()
     return (Return(f"D{order.end_to_end_id[1:]}", order.amount_cents, at),)
+
+
+def charge_refusal(charge: ChargeOrder) -> Rejected | None:
+    """Refuse a charge of the one amount that stands for a provider's refusal."""
+    if charge.amount_cents != REFUSED_CHARGE_CENTS:
+        return None
+    words = "the charge does not respect the rules of the receiver's agreement"
+    response = {"type": "CobOperacaoInvalida", "status": 400, "detail": words, "tx_id": charge.txid}
+    return Rejected("CobOperacaoInvalida", words, response)
+
+
+def fine_on_day(charge: SandboxCharge, on: date) -> int:
+    """Return the fine that a payment on this day carries."""
+    if charge.fine_on is None or on < charge.fine_on:
+        return 0
+    return fine_cents(charge.amount_cents, kind=charge.fine_type, hundredths=charge.fine_hundredths)
+
+
+def charge_status(charge: SandboxCharge, credits_: Sequence[Credit], *, now: datetime) -> ChargeStatus:
+    """Say how a charge stands: paid only by the right amount in time, whatever else came in for it."""
+    for credit in credits_:
+        payable_cents = charge.amount_cents + fine_on_day(charge, day_of(credit.paid_at))
+        removed = charge.removed_at is not None and credit.paid_at > charge.removed_at
+        if credit.amount_cents == payable_cents and credit.paid_at <= charge.expires_at and not removed:
+            return ChargeStatus.PAID
+    if charge.removed_at is not None:
+        return ChargeStatus.REMOVED
+    return ChargeStatus.EXPIRED if now > charge.expires_at else ChargeStatus.NEW
+
+
+def refund_refusal(
+    order: RefundOrder, original: Credit | None, returned: Sequence[Return], *, now: datetime
+) -> Rejected | None:
+    """Refuse a refund of nothing, of more than the Pix, of an old Pix, or of the amount that asks for it."""
+    others_cents = sum(item.amount_cents for item in returned if item.return_id != order.return_id)
+    code = None
+    if original is None:
+        code = "FF08"
+    elif others_cents + order.amount_cents > original.amount_cents:
+        code = "AM09"
+    elif now > original.paid_at + REFUND_DAYS:
+        code = "DT05"
+    elif order.amount_cents == REFUSED_REFUND_CENTS:
+        code = "AC07"
+    if code is None:
+        return None
+    response = {"status": "NAO_REALIZADO", "code": code, "return_id": order.return_id}
+    return Rejected(code, f"refused with {code}", response)
+
+
+def refund_at(order: RefundOrder, *, now: datetime) -> datetime:
+    """Return when an accepted refund goes through."""
+    slow = order.amount_cents == SLOW_REFUND_CENTS
+    return now + timedelta(seconds=SLOW_REFUND_S) if slow else now
 
 
 def holder_of(pix_key: str) -> Party:

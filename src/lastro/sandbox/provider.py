@@ -18,7 +18,6 @@ from lastro.kit.brcode import write_dynamic
 from lastro.kit.clock import Clock, brt
 from lastro.kit.documents import guess_pix_key_type
 from lastro.kit.ids import new_id
-from lastro.kit.money import fine_cents
 from lastro.provider.port import (
     Accepted,
     ChargeCreated,
@@ -46,9 +45,14 @@ from lastro.sandbox.decide import (
     RETURN_S,
     USUAL_S,
     arrives,
+    charge_refusal,
+    charge_status,
     fate,
+    fine_on_day,
     goes_unanswered,
     holder_of,
+    refund_at,
+    refund_refusal,
     rejection_at_submission,
     scenario,
 )
@@ -58,6 +62,7 @@ from lastro.store.lane import LaneSet, LaneSpec
 from lastro.store.pool import Connection, Pool
 from lastro.store.work import Work, WorkKind, put_work
 
+_chance = random.random  # faults are to be unpredictable, not secret
 URL_HOST = "sandbox.lastro.test/qr/v2"
 SHORT_CODE_LENGTH = 8
 
@@ -153,13 +158,16 @@ class SandboxProvider:
         """Consult the log, what was forced, and what came back."""
         if await self._fails_before() or self._loses_answer():
             return [Unknown("the provider answered 500")] * len(references)
+        return await self._views(account_id, references)
+
+    async def _views(self, account_id: str, references: Sequence[str]) -> list[OrderView]:
         logged = await queries.list_submissions(self._pool, account_id, references)
         forced = await queries.list_forced(self._pool, account_id, references)
         returns = await queries.list_returns(
             self._pool, account_id, [submission.end_to_end_id for submission in logged.values()]
         )
         now = self._clock.now()
-        views: list[OrderView | Unknown] = []
+        views: list[OrderView] = []
         for reference in references:
             row = logged.get(reference)
             if row is None:
@@ -172,9 +180,13 @@ class SandboxProvider:
         """Register a charge; the same txid again gives the same code."""
         if await self._fails_before():
             return Unknown("the provider answered 500")
-        await self._lanes.submit(REGISTER, SandboxCharge(*charge, removed_at=None))
+        refusal = charge_refusal(charge)
+        if refusal is None:
+            await self._lanes.submit(REGISTER, SandboxCharge(*charge, removed_at=None))
         if self._loses_answer():
             return Unknown("no answer from the provider")
+        if refusal is not None:
+            return refusal
         path = "cobv" if charge.due_on else "cob"
         br_code = write_dynamic(
             url=f"{URL_HOST}/{path}/{charge.txid}",
@@ -199,15 +211,9 @@ class SandboxProvider:
             RefundView(item.return_id, RefundStatus.SETTLED, item.amount_cents, original, item.at)
             for original, items in found.items()
             for item in items
+            if item.at <= self._clock.now()
         )
-        return ChargeView(self._charge_status(charge, paid=bool(credits_)), credits_, returns)
-
-    def _charge_status(self, charge: SandboxCharge, *, paid: bool) -> ChargeStatus:
-        if paid:
-            return ChargeStatus.PAID
-        if charge.removed_at is not None:
-            return ChargeStatus.REMOVED
-        return ChargeStatus.EXPIRED if self._clock.now() > charge.expires_at else ChargeStatus.NEW
+        return ChargeView(charge_status(charge, credits_, now=self._clock.now()), credits_, returns)
 
     async def cancel_charge(self, account_id: str, txid: str) -> Outcome:
         """Remove a charge unless somebody paid it first."""
@@ -219,21 +225,28 @@ class SandboxProvider:
             return Unknown("no answer from the provider")
         if removed or (charge is not None and charge.removed_at is not None):
             return Accepted()
+        if charge is None:
+            return Rejected("NOT_FOUND", "the provider does not know the charge", {})
         return Rejected("PAID", "the charge has been paid", {})
 
     async def refund(self, order: RefundOrder) -> Outcome:
         """Give a received Pix back; the same return id again changes nothing."""
         if await self._fails_before():
             return Unknown("the provider answered 500")
-        await self._pool.execute(
-            queries.INSERT_RETURN,
-            order.account_id,
-            order.return_id,
-            order.end_to_end_id,
-            order.amount_cents,
-            self._clock.now(),
-        )
-        return Unknown("no answer from the provider") if self._loses_answer() else Accepted()
+        now = self._clock.now()
+        original = await queries.load_credit(self._pool, order.account_id, order.end_to_end_id)
+        found = await queries.list_returns(self._pool, order.account_id, [order.end_to_end_id])
+        refusal = refund_refusal(order, original, found.get(order.end_to_end_id, ()), now=now)
+        if refusal is None:
+            await self._pool.execute(
+                queries.INSERT_RETURN,
+                order.account_id,
+                order.return_id,
+                order.end_to_end_id,
+                order.amount_cents,
+                refund_at(order, now=now),
+            )
+        return Unknown("no answer from the provider") if self._loses_answer() else refusal or Accepted()
 
     async def look_up_refund(self, account_id: str, return_id: str) -> RefundView | Unknown:
         """Say whether a refund went through."""
@@ -242,9 +255,11 @@ class SandboxProvider:
         row = await self._pool.fetchrow(queries.LOAD_RETURN, account_id, return_id)
         if row is None:
             return RefundView(return_id, RefundStatus.NOT_FOUND)
+        if row["at"] > self._clock.now():
+            return RefundView(return_id, RefundStatus.PROCESSING, row["amount_cents"], row["original"])
         return RefundView(return_id, RefundStatus.SETTLED, row["amount_cents"], row["original"], row["at"])
 
-    async def look_up_key(self, pix_key: str, pix_key_type: str | None) -> KeyHolder | None | Unknown:
+    async def look_up_key(self, pix_key: str, pix_key_type: str | None) -> KeyHolder | Unknown | None:
         """Find a Pix key among our own accounts, else invent its holder."""
         if await self._fails_before() or self._loses_answer():
             return Unknown("DICT did not answer")
@@ -256,7 +271,7 @@ class SandboxProvider:
         kind = pix_key_type or guess_pix_key_type(pix_key)
         return KeyHolder(pix_key, str(kind), holder_of(pix_key)) if kind else None
 
-    async def look_up_code(self, url: str, paid_on: date) -> CodeView | None | Unknown:
+    async def look_up_code(self, url: str, paid_on: date) -> CodeView | Unknown | None:
         """Price the charge behind an address for a day."""
         if await self._fails_before() or self._loses_answer():
             return Unknown("the provider answered 500")
@@ -269,19 +284,18 @@ class SandboxProvider:
         if charge is None or holder is None:
             return None
         paid = await queries.list_credits_of_charge(self._pool, account_id, txid)
-        late = charge.fine_on is not None and paid_on >= charge.fine_on
-        fine = fine_cents(charge.amount_cents, kind=charge.fine_type, hundredths=charge.fine_hundredths)
+        fine = fine_on_day(charge, paid_on)
         return CodeView(
             txid=txid,
             pix_key=holder.pix_key or "",
             pix_key_type=holder.pix_key_type or "EVP",
             receiver=self._party(holder),
-            amount_cents=charge.amount_cents + (fine if late else 0),
+            amount_cents=charge.amount_cents + fine,
             amount_editable=False,
-            status=self._charge_status(charge, paid=bool(paid)),
+            status=charge_status(charge, paid, now=self._clock.now()),
             expires_at=charge.expires_at,
             due_on=charge.due_on,
-            fine_cents=fine if late else 0,
+            fine_cents=fine,
             account_id=account_id,
         )
 
@@ -295,8 +309,7 @@ class SandboxProvider:
         for row in await queries.list_submitted(self._pool, since, until):
             by_account.setdefault(row.account_id, []).append(row.reference)
         for account_id, references in by_account.items():
-            views = await self.look_up(account_id, sorted(set(references)))
-            orders += [view for view in views if isinstance(view, OrderView)]
+            orders += await self._views(account_id, sorted(set(references)))
         return Statement(credits_, tuple(orders))
 
     def _party(self, holder: Holder) -> Party:
@@ -329,17 +342,17 @@ class SandboxProvider:
 
     def repeats(self) -> bool:
         """Tell whether a notification is sent twice."""
-        return random.random() < self.faults.duplicate_rate
+        return _chance() < self.faults.duplicate_rate
 
     async def _fails_before(self) -> bool:
         """Wait as long as the faults say, then tell whether the call fails before it has any effect."""
         if self.faults.latency_ms:
             await asyncio.sleep(self.faults.latency_ms / 1000)
-        return random.random() < self.faults.error_rate
+        return _chance() < self.faults.error_rate
 
     def _loses_answer(self) -> bool:
         """Tell whether the call had its effect but its answer is lost."""
-        return random.random() < self.faults.drop_rate
+        return _chance() < self.faults.drop_rate
 
 
 def _charge_response(charge: ChargeOrder, br_code: str) -> dict[str, object]:

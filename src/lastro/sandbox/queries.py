@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -65,7 +66,8 @@ async def list_forced(pool: Pool, account_id: str, references: Sequence[str]) ->
 
 INSERT_FORCED = """
 INSERT INTO sandbox_forced (account_id, reference, status, code, at) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (account_id, reference) DO UPDATE SET status = EXCLUDED.status, code = EXCLUDED.code, at = EXCLUDED.at"""
+ON CONFLICT (account_id, reference) DO UPDATE
+SET status = EXCLUDED.status, code = EXCLUDED.code, at = EXCLUDED.at"""
 
 INSERT_RETURN = """
 INSERT INTO sandbox_returns (account_id, return_id, original, amount_cents, at) VALUES ($1, $2, $3, $4, $5)
@@ -97,7 +99,7 @@ INSERT_CHARGES = insert_sql(
 
 async def insert_charges(tx: Connection, charges: Iterable[SandboxCharge]) -> None:
     """Register charges; the same txid again changes nothing."""
-    await tx.execute(INSERT_CHARGES, *columns(sorted(charges, key=lambda c: c[:2]), 10))
+    await tx.execute(INSERT_CHARGES, *columns(sorted(charges, key=lambda c: (c.account_id, c.txid)), 10))
 
 
 _CHARGE = ", ".join(SandboxCharge._fields)
@@ -124,10 +126,21 @@ VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (account_id, end_to_end_id) DO N
 _CREDIT = "account_id, end_to_end_id, amount_cents, paid_at, txid, payer"
 
 LIST_CREDITS_OF_CHARGE = f"""
-SELECT {_CREDIT} FROM sandbox_credits WHERE account_id = $1 AND txid = $2 ORDER BY paid_at, end_to_end_id LIMIT 1000"""
+SELECT {_CREDIT} FROM sandbox_credits WHERE account_id = $1 AND txid = $2
+ORDER BY paid_at, end_to_end_id LIMIT 1000"""
 
 LIST_CREDITS = f"""
-SELECT {_CREDIT} FROM sandbox_credits WHERE listed_at >= $1 AND listed_at < $2 ORDER BY listed_at LIMIT 100000"""
+SELECT {_CREDIT}, listed_at FROM sandbox_credits
+WHERE (listed_at, account_id, end_to_end_id) > ($1, $3, $4) AND listed_at < $2
+ORDER BY listed_at, account_id, end_to_end_id LIMIT 1000"""
+
+LOAD_CREDIT = f"SELECT {_CREDIT} FROM sandbox_credits WHERE account_id = $1 AND end_to_end_id = $2"
+
+
+async def load_credit(pool: Pool, account_id: str, end_to_end_id: str) -> Credit | None:
+    """Return one received Pix."""
+    row = await pool.fetchrow(LOAD_CREDIT, account_id, end_to_end_id)
+    return _credit(row) if row else None
 
 
 async def list_credits_of_charge(pool: Pool, account_id: str, txid: str) -> tuple[Credit, ...]:
@@ -136,13 +149,19 @@ async def list_credits_of_charge(pool: Pool, account_id: str, txid: str) -> tupl
 
 
 async def list_credits(pool: Pool, since: datetime, until: datetime) -> tuple[Credit, ...]:
-    """Return the credits that the provider lists for an interval."""
-    return tuple(_credit(row) for row in await pool.fetch(LIST_CREDITS, since, until))
+    """Return the credits that the provider lists for an interval, read page by page."""
+    found: list[Credit] = []
+    position = (since, "", "")
+    while rows := await pool.fetch(LIST_CREDITS, position[0], until, *position[1:]):
+        found += [_credit(row[:-1]) for row in rows]
+        position = (rows[-1]["listed_at"], rows[-1]["account_id"], rows[-1]["end_to_end_id"])
+    return tuple(found)
 
 
-def _credit(row: Sequence[object]) -> Credit:
-    *plain, payer = row
-    return Credit(*plain, msgspec.convert(msgspec.json.decode(str(payer)), Party))  # type: ignore[arg-type]
+def _credit(row: Sequence[Any]) -> Credit:
+    account_id, end_to_end_id, amount_cents, paid_at, txid, payer = row
+    party = msgspec.json.decode(payer, type=Party)
+    return Credit(account_id, end_to_end_id, amount_cents, paid_at, txid, party)
 
 
 PUT_SETTING = """
