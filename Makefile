@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --requir
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format clean
+.PHONY: help setup run test check format docs test-browser test-crash test-load test-model bench bench-quick lock clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +30,25 @@ run: setup ## start the service in sandbox mode with demo data
 	$(BIN)/lastro serve
 
 test: $(VENV)/.dev ## run the whole test suite against a real PostgreSQL that it starts itself
-	$(BIN)/python -m pytest -m "not load"
+	$(BIN)/python -m pytest -m "not load" --ignore tests/browser
+
+test-browser: $(VENV)/.dev ## the console in a real browser (needs Chromium, and says so)
+	$(BIN)/python -m pytest tests/browser
+
+test-crash: $(VENV)/.dev ## kill -9 at random points under load: make test-crash ROUNDS=100
+	LASTRO_CRASH_ROUNDS=$(or $(ROUNDS),100) $(BIN)/python -m pytest tests/crash
+
+test-load: $(VENV)/.dev ## the tests that take minutes: a million rows, ten thousand deliveries
+	$(BIN)/python -m pytest -m load
+
+test-model: $(VENV)/.dev ## the concurrent model checker: make test-model STEPS=10000 SEED=1
+	$(BIN)/python -m tests.model.run --faults --steps $(or $(STEPS),10000) --seed $(or $(SEED),1)
+
+bench: $(VENV)/.dev ## every figure of the speed table, as ratios taken in one run
+	$(BIN)/python -m bench.run
+
+bench-quick: $(VENV)/.dev ## the same in under three minutes
+	$(BIN)/python -m bench.run --quick
 
 check: $(VENV)/.dev ## format, lint, types, layers, unit tests: under 30 s
 	$(BIN)/ruff format --check --quiet .
@@ -41,6 +59,9 @@ check: $(VENV)/.dev ## format, lint, types, layers, unit tests: under 30 s
 format: $(VENV)/.dev ## format the code and mend what can be mended
 	$(BIN)/ruff format --quiet .
 	$(BIN)/ruff check --quiet --fix .
+
+docs: $(VENV)/.dev ## write the generated reference pages and the schema
+	$(BIN)/python scripts/write_reference.py
 
 lock: $(VENV)/.dev ## renew the locked dependencies (needs uv)
 	for n in run dev; do uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
