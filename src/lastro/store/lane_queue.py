@@ -6,13 +6,13 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from lastro.kit.errors import Unavailable
+from lastro.kit.errors import LastroError, Unavailable
 
 Command = TypeVar("Command")
 Result = TypeVar("Result")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Waiting(Generic[Command, Result]):
     """A command, the account it is for, and the caller's future."""
 
@@ -21,9 +21,22 @@ class Waiting(Generic[Command, Result]):
     future: "asyncio.Future[Result]"
     since: float
 
+    def answer(self, result: Result | LastroError) -> None:
+        """Give the caller its result or its error, unless it has one or has left."""
+        if self.future.done():
+            return
+        if isinstance(result, LastroError):
+            self.future.set_exception(result)
+        else:
+            self.future.set_result(result)
+
+    def refuse(self) -> None:
+        """Tell a caller that still waits to come back later."""
+        self.answer(Unavailable(retry_after_s=1))
+
 
 class LaneQueue(Generic[Command, Result]):
-    """Commands by account, oldest account first."""
+    """Commands by account; accounts take turns."""
 
     def __init__(self, *, batch_max: int, queue_max: int) -> None:
         self._batch_max = batch_max
@@ -31,7 +44,6 @@ class LaneQueue(Generic[Command, Result]):
         self._accounts: dict[str, deque[Waiting[Command, Result]]] = {}
         self._length = 0
         self._closed = False
-        self._wake = asyncio.Event()
 
     def __len__(self) -> int:
         return self._length
@@ -48,47 +60,47 @@ class LaneQueue(Generic[Command, Result]):
             queue = self._accounts[account_id] = deque()
         queue.append(waiting)
         self._length += 1
-        self._wake.set()
         return waiting
-
-    async def take(self) -> list[Waiting[Command, Result]]:
-        """Wait for commands and take a batch; an empty one means closed and drained."""
-        while True:
-            batch = self._collect()
-            if batch or self._closed:
-                return batch
-            self._wake.clear()
-            await self._wake.wait()
 
     def close(self) -> None:
         """Accept nothing more; what is queued is still handed out."""
         self._closed = True
-        self._wake.set()
 
     def oldest_wait_s(self) -> float:
         """Return the age of the oldest queued command."""
-        heads = [queue[0].since for queue in self._accounts.values() if queue]
+        heads = [queue[0].since for queue in self._accounts.values()]
         return time.monotonic() - min(heads) if heads else 0.0
 
-    def _collect(self) -> list[Waiting[Command, Result]]:
-        """Take up to a batch; while others wait, one account gets half of it at most."""
+    def take(self) -> list[Waiting[Command, Result]]:
+        """Take up to a batch: an equal turn for each account first, then up to half of it for each.
+
+        The equal turn lets a newcomer with one command into the next batch however much others have queued.
+        """
         batch: list[Waiting[Command, Result]] = []
-        share = self._batch_max if len(self._accounts) == 1 else max(1, self._batch_max // 2)
-        for account_id in list(self._accounts):
-            queue = self._accounts.pop(account_id)
-            taken = self._take_from(queue, min(share, self._batch_max - len(batch)), batch)
-            self._length -= taken
-            if queue:
-                self._accounts[account_id] = queue
-            if len(batch) >= self._batch_max:
-                break
+        if len(self._accounts) == 1:
+            self._visit(batch, self._batch_max)
+        elif self._accounts:
+            turn = max(1, self._batch_max // len(self._accounts))
+            self._visit(batch, turn)
+            self._visit(batch, self._batch_max // 2 - turn)
         return batch
 
+    def _visit(self, batch: list[Waiting[Command, Result]], turn: int) -> None:
+        """Move up to `turn` commands of each account into the batch; who was visited goes to the end."""
+        for account_id in list(self._accounts):
+            room = min(turn, self._batch_max - len(batch))
+            if room <= 0:
+                return
+            queue = self._accounts.pop(account_id)
+            self._length -= self._move(queue, room, batch)
+            if queue:
+                self._accounts[account_id] = queue
+
     @staticmethod
-    def _take_from(
+    def _move(
         queue: deque[Waiting[Command, Result]], room: int, batch: list[Waiting[Command, Result]]
     ) -> int:
-        """Move up to `room` living commands into the batch; those whose caller left are dropped."""
+        """Move up to `room` commands, drop those of callers that left, and return how many are gone."""
         removed = 0
         while queue and room:
             waiting = queue.popleft()

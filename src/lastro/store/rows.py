@@ -8,7 +8,8 @@ def insert_sql(table: str, /, *, on_conflict: str = "", **types: str) -> str:
     """Compose `INSERT ... SELECT FROM unnest(...)` for a table; the keywords are columns and their types."""
     names = ", ".join(types)
     arrays = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(types.values(), 1))
-    return f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) AS given ({names}) {on_conflict}".strip()
+    given = f"unnest({arrays}) AS given ({names})"
+    return f"INSERT INTO {table} ({names}) SELECT * FROM {given} {on_conflict}".strip()
 
 
 def given_sql(**types: str) -> str:

@@ -37,7 +37,8 @@ INSERT INTO work (account_id, kind, id, due_at, leased_until)
 SELECT account_id, kind, id, due_at, $5 FROM {
     given_sql(account_id="text", kind="text", id="text", due_at="timestamptz")
 }
-ON CONFLICT (account_id, kind, id) DO UPDATE SET due_at = EXCLUDED.due_at, leased_until = EXCLUDED.leased_until"""
+ON CONFLICT (account_id, kind, id)
+DO UPDATE SET due_at = EXCLUDED.due_at, leased_until = EXCLUDED.leased_until"""
 
 
 async def put_work(tx: Connection | Pool, items: Iterable[Work]) -> None:

@@ -1,0 +1,102 @@
+"""The connections of lanes: opened when needed, cut when they stay silent, lent to one batch at a time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+
+from lastro.store.pool import CONNECT_TIMEOUT_S, Connection, open_lane_connection
+
+GRACE_S = 1.0
+HANG_UP_S = 2.0
+
+# After a restart of the server the number may be another's: the name must fit as well.
+END_BACKENDS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE pid = ANY($1::int[]) AND pid <> pg_backend_pid()
+  AND application_name = current_setting('application_name')"""
+
+
+class Link:
+    """One connection, replaced by a new one whenever it fails."""
+
+    def __init__(self, url: str, name: str, *, timeout_s: float) -> None:
+        self._url = url
+        self._name = name
+        self._timeout_s = timeout_s
+        self._connection: Connection | None = None
+        self._pid = 0
+        self._abandoned: set[int] = set()
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """Open a transaction that ends in time: a connection that stays silent is cut, never awaited.
+
+        Cutting wakes whoever waits on the connection at once. A time-out alone would not: it rolls back
+        first, and a frozen server does not answer that either.
+        """
+        connection = await self._opened()
+        cut = asyncio.get_running_loop().call_later(self._timeout_s, connection.terminate)
+        try:
+            async with (
+                asyncio.timeout(self._timeout_s + GRACE_S),
+                connection.transaction(isolation="read_committed"),
+            ):
+                yield connection
+        finally:
+            cut.cancel()
+
+    def drop(self) -> None:
+        """Cut the connection; its successor has the server end what it still runs, so that its locks go."""
+        if self._connection is not None:
+            self._abandoned.add(self._pid)
+            self._connection.terminate()
+            self._connection = None
+
+    async def close(self) -> None:
+        """Say goodbye to the server, but do not wait for one that is frozen."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        try:
+            await connection.close(timeout=HANG_UP_S)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+            connection.terminate()
+
+    async def _opened(self) -> Connection:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await open_lane_connection(self._url, self._name)
+            self._pid = self._connection.get_server_pid()  # a connection that is lost no longer tells
+        if self._abandoned:
+            await self._connection.execute(END_BACKENDS, list(self._abandoned), timeout=CONNECT_TIMEOUT_S)
+            self._abandoned.clear()
+        return self._connection
+
+
+class Links:
+    """A bounded number of links; each is lent to one batch at a time."""
+
+    def __init__(self, url: str, name: str, *, count: int, timeout_s: float) -> None:
+        self._all = [Link(url, name, timeout_s=timeout_s) for _ in range(count)]
+        self._free = list(self._all)
+        self._room = asyncio.Semaphore(count)
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncIterator[Link]:
+        """Wait for a free link and keep it for a while; the one used last is lent first."""
+        async with self._room:
+            link = self._free.pop()
+            try:
+                yield link
+            finally:
+                self._free.append(link)
+
+    def drop(self) -> None:
+        """Cut every connection."""
+        for link in self._all:
+            link.drop()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await asyncio.gather(*(link.close() for link in self._all))

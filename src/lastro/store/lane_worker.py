@@ -1,0 +1,191 @@
+"""One lane at work: takes batches, runs them, and does what each class of fault asks for.
+
+One batch in flight, no timer: while it runs the next one gathers. The worker lives as long as there is
+something queued; the next command after that starts another.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context as TaskContext
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import structlog
+
+from lastro.kit.errors import LastroError, Unavailable
+from lastro.store.lane_faults import Fault, classify, find_locked_accounts
+from lastro.store.lane_link import Link, Links
+from lastro.store.lane_queue import LaneQueue, Waiting
+from lastro.store.pool import Connection
+
+Context = TypeVar("Context")
+Command = TypeVar("Command")
+Result = TypeVar("Result")
+
+BATCH_MAX = 256
+QUEUE_MAX = 4_096
+BATCH_TIMEOUT_S = 5.0
+SUBMIT_TIMEOUT_S = 8.0
+STOP_TIMEOUT_S = 10.0
+ATTEMPTS_MAX = 4
+PAUSE_S = 0.02
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class LaneSpec(Generic[Context, Command, Result]):
+    """What a lane does: its name, its action, and the account that a command belongs to."""
+
+    name: str
+    action: Callable[[Context, Connection, Sequence[Command]], Awaitable[Sequence[Result | LastroError]]]
+    account_of: Callable[[Command], str]
+
+
+class Lane(Generic[Context, Command, Result]):
+    """One batch in flight, a bounded queue in front."""
+
+    def __init__(
+        self,
+        spec: LaneSpec[Context, Command, Result],
+        context: Context,
+        links: Links,
+        *,
+        batch_max: int = BATCH_MAX,
+        queue_max: int = QUEUE_MAX,
+    ) -> None:
+        self._spec = spec
+        self._context = context
+        self._links = links
+        self._queue: LaneQueue[Command, Result] = LaneQueue(batch_max=batch_max, queue_max=queue_max)
+        self._suspects: set[str] = set()
+        self._task: asyncio.Task[None] | None = None
+        self.batches = 0
+        self.commands = 0
+
+    async def submit(self, command: Command, *, timeout_s: float = SUBMIT_TIMEOUT_S) -> Result:
+        """Wait for the command's own durable result; a full queue or a long wait is 503."""
+        waiting = self._queue.put(self._spec.account_of(command), command)
+        if self._task is None or self._task.done():
+            # A context of its own: the lane's log lines are not those of the request that woke it.
+            self._task = asyncio.create_task(
+                self._work(), name=f"lane {self._spec.name}", context=TaskContext()
+            )
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await waiting.future
+        except TimeoutError:
+            raise Unavailable(retry_after_s=1) from None
+
+    async def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Finish what is queued, but not for ever; whoever is left then is refused."""
+        self._queue.close()
+        if self._task is not None and not self._task.done():
+            await asyncio.wait({self._task}, timeout=timeout_s)
+            if not self._task.done():
+                self._links.drop()  # else the cancelled batch would wait for its rollback
+                self._task.cancel()
+                await asyncio.wait({self._task})
+        while self._queue:
+            for item in self._queue.take():
+                item.refuse()
+
+    @property
+    def idle(self) -> bool:
+        """Tell whether nothing is queued or in flight."""
+        return not self._queue and (self._task is None or self._task.done())
+
+    @property
+    def waiting(self) -> int:
+        """Return how many commands are queued."""
+        return len(self._queue)
+
+    def oldest_wait_s(self) -> float:
+        """Return how long the longest-waiting command has been queued."""
+        return self._queue.oldest_wait_s()
+
+    async def _work(self) -> None:
+        while self._queue:
+            async with self._links.lend() as link:
+                batch = self._queue.take()
+                self.batches += bool(batch)
+                self.commands += len(batch)
+                try:
+                    await self._settle(link, batch)
+                except Exception as error:  # the lane outlives any one batch
+                    log.exception("lane_batch_failed", lane=self._spec.name, size=len(batch))
+                    for item in batch:
+                        item.answer(_defect(error))
+                finally:
+                    # Who has no answer by now: the attempts are used up, or the lane itself was cancelled.
+                    for item in batch:
+                        item.refuse()
+
+    async def _settle(self, link: Link, batch: list[Waiting[Command, Result]]) -> None:
+        """Run a batch to its end; a fault is retried, split or refused by its class, always bounded."""
+        faults: list[Fault] = []
+        while (error := await self._try(link, batch)) is not None:
+            fault = classify(error)
+            faults.append(fault)
+            log.warning("lane_fault", lane=self._spec.name, fault=fault, times=len(faults), error=repr(error))
+            if fault is Fault.POISON:
+                await self._bisect(link, batch, error)
+                return
+            if fault is Fault.BUG:
+                raise error
+            if fault is Fault.LINK:
+                link.drop()
+            if fault is Fault.LOCKED:
+                self._suspects.update(item.account_id for item in batch)
+            if len(faults) == ATTEMPTS_MAX or faults.count(Fault.LOCKED) > 1:
+                return
+            await asyncio.sleep(PAUSE_S * len(faults))
+
+    async def _try(self, link: Link, batch: list[Waiting[Command, Result]]) -> Exception | None:
+        """Run a batch once, answer its callers, and return what went wrong, if anything did."""
+        try:
+            await self._refuse_locked(link, batch)
+            if batch:
+                await self._run(link, batch)
+        except Exception as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise asyncio.CancelledError from error  # a rollback on a cut connection hides it
+            return error
+        return None
+
+    async def _run(self, link: Link, batch: Sequence[Waiting[Command, Result]]) -> None:
+        async with link.transaction() as tx:
+            results = await self._spec.action(self._context, tx, [item.command for item in batch])
+            answers = list(zip(batch, results, strict=True))  # a missing answer must not be committed
+        for item, result in answers:
+            item.answer(result)
+
+    async def _bisect(self, link: Link, batch: list[Waiting[Command, Result]], error: Exception) -> None:
+        """Narrow an error down to the one command that causes it; the others go through."""
+        if len(batch) == 1:
+            log.error("lane_poisoned_command", lane=self._spec.name, error=repr(error))
+            batch[0].answer(error if isinstance(error, LastroError) else _defect(error))
+            return
+        middle = len(batch) // 2
+        await self._settle(link, batch[:middle])
+        await self._settle(link, batch[middle:])
+
+    async def _refuse_locked(self, link: Link, batch: list[Waiting[Command, Result]]) -> None:
+        """Take out the commands of accounts that made us wait and are still held."""
+        suspects = self._suspects.intersection(item.account_id for item in batch)
+        if not suspects:
+            return
+        async with link.transaction() as tx:
+            locked = await find_locked_accounts(tx, sorted(suspects))
+        self._suspects -= suspects - locked
+        for item in [item for item in batch if item.account_id in locked]:
+            item.refuse()
+            batch.remove(item)
+
+
+def _defect(error: Exception) -> LastroError:
+    """Make an error of one caller's own: a shared one would gather the tracebacks of all."""
+    defect = LastroError()
+    defect.__cause__ = error
+    return defect
