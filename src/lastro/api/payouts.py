@@ -37,6 +37,8 @@ from lastro.kit.documents import PixKeyType, is_cpf, mask_document, normalise_pi
 from lastro.kit.errors import (
     AccountDisabled,
     AmountMismatch,
+    DecodeExpired,
+    DecodeMismatch,
     ExternalRefConflict,
     IdempotencyConflict,
     InsufficientFunds,
@@ -44,8 +46,15 @@ from lastro.kit.errors import (
     InvalidQrCode,
     LastroError,
     LimitExceeded,
+    LookupExpired,
+    LookupMismatch,
     NotFound,
     PixKeyNotFound,
+    ProviderUnavailable,
+    QrCodeAlreadyPaid,
+    QrCodeExpired,
+    QrCodeNotFound,
+    QrCodeUnsupported,
     RateLimited,
     SameAccount,
 )
@@ -311,20 +320,25 @@ async def get_limits(call: Call) -> LimitsView:
 
 
 _SEND_ERRORS = (
-    InvalidPixKey, AccountDisabled, PixKeyNotFound, ExternalRefConflict, IdempotencyConflict, LimitExceeded,
-    InsufficientFunds, SameAccount,
+    AccountDisabled, PixKeyNotFound, ExternalRefConflict, IdempotencyConflict, LimitExceeded,
+    InsufficientFunds, SameAccount, ProviderUnavailable,
+)  # fmt: skip
+_DECODE_ERRORS = (
+    InvalidQrCode, PixKeyNotFound, QrCodeNotFound, QrCodeExpired, QrCodeAlreadyPaid, QrCodeUnsupported,
+    ProviderUnavailable,
 )  # fmt: skip
 _TAG = "Payouts"
 
 ROUTES: list[Route] = [
     Route(
         "POST", "/v1/payouts", post_payout, "Send a Pix by key", Rate("POST /v1/payouts", 30),
-        body=NewPayout, answer=PayoutResult, status=201, idempotent=True, tag=_TAG, errors=_SEND_ERRORS,
+        body=NewPayout, answer=PayoutResult, status=201, idempotent=True, tag=_TAG,
+        errors=(InvalidPixKey, LookupMismatch, LookupExpired, *_SEND_ERRORS),
     ),
     Route(
         "POST", "/v1/payouts/qr-code", post_qr_payout, "Pay a QR code", Rate("POST /v1/payouts/qr-code", 30),
         body=NewQrPayout, answer=PayoutResult, status=201, idempotent=True, tag=_TAG,
-        errors=(InvalidQrCode, AmountMismatch, *_SEND_ERRORS[1:]),
+        errors=(AmountMismatch, DecodeMismatch, DecodeExpired, *_DECODE_ERRORS, *_SEND_ERRORS),
     ),
     Route(
         "GET", "/v1/payouts", get_payouts, "List payouts", Rate("GET /v1/payouts", 300),
@@ -355,11 +369,11 @@ ROUTES: list[Route] = [
     Route(
         "POST", "/v1/dict/lookup", post_lookup, "Look a Pix key up", Rate("POST /v1/dict/lookup", 30),
         body=NewLookup, answer=LookupView, idempotent=True, tag="Lookups",
-        errors=(InvalidPixKey, PixKeyNotFound, RateLimited),
+        errors=(InvalidPixKey, PixKeyNotFound, RateLimited, ProviderUnavailable),
     ),
     Route(
         "POST", "/v1/qr-code/decode", post_decode, "Decode a QR code", Rate("POST /v1/qr-code/decode", 30),
-        body=NewDecode, answer=DecodeView, idempotent=True, tag="Lookups", errors=(InvalidQrCode,),
+        body=NewDecode, answer=DecodeView, idempotent=True, tag="Lookups", errors=_DECODE_ERRORS,
     ),
     Route("GET", "/v1/account/limits", get_limits, "Read the payment limits",
           Rate("GET /v1/account/limits", 300), answer=LimitsView, tag="Account"),
