@@ -17,9 +17,9 @@ INSERT_CHARGES = insert_sql(
     fine_type="text", fine_hundredths="bigint", debtor_name="text", debtor_document="text",
     debtor_document_type="text", tag="text", external_ref="text", request="json", provider_response="json",
     failure_reason="text", end_to_end_id="text", movement_id="text", paid_at="timestamptz",
-    paid_cents="bigint", payer_name="text", payer_document="text", payer_institution="text", payer_ispb="text",
-    refund_end_to_end_id="text", refunded_at="timestamptz", refunded_cents="bigint", refunding_cents="bigint",
-    idempotency_key="text", created_at="timestamptz", updated_at="timestamptz",
+    paid_cents="bigint", payer_name="text", payer_document="text", payer_institution="text",
+    payer_ispb="text", refund_end_to_end_id="text", refunded_at="timestamptz", refunded_cents="bigint",
+    refunding_cents="bigint", idempotency_key="text", created_at="timestamptz", updated_at="timestamptz",
 )  # fmt: skip
 
 

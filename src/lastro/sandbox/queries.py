@@ -99,7 +99,8 @@ INSERT_CHARGES = insert_sql(
 
 async def insert_charges(tx: Connection, charges: Iterable[SandboxCharge]) -> None:
     """Register charges; the same txid again changes nothing."""
-    await tx.execute(INSERT_CHARGES, *columns(sorted(charges, key=lambda c: (c.account_id, c.txid)), 10))
+    rows = sorted(charges, key=lambda charge: (charge.account_id, charge.txid))
+    await tx.execute(INSERT_CHARGES, *columns(rows, 10))
 
 
 _CHARGE = ", ".join(SandboxCharge._fields)
