@@ -206,7 +206,7 @@ async def get_image(call: Call) -> Answer:
     services = call.desk.services
     token = call.path["token"].removesuffix(".png")
     cut = SHORT_CODE_LENGTH + ID_LENGTH
-    if len(token) != cut + SECRET_LENGTH or not token.isascii():
+    if len(token) != cut + SECRET_LENGTH or not (token.isascii() and token.isprintable()):
         raise NotFound
     charge_id, secret = token[SHORT_CODE_LENGTH:cut], token[cut:]
     account_id = await load_account_id_by_short_code(services.pool, token[:SHORT_CODE_LENGTH])

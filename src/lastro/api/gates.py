@@ -250,6 +250,10 @@ def shape_query(call: Call) -> None:
             )
         values[name] = value
     if call.route.query is not None:
+        # Read as JSON would be, the word null is an absent value; in a query it is a mistake.
+        nothing = next((name for name, value in values.items() if value.lower() == "null"), None)
+        if nothing is not None:
+            raise ValidationError(f"{nothing} must have a value.", param=nothing)
         call.query = shape(values, call.route.query, lax=True)
     elif values:
         name = next(iter(values))

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from lastro.kit.clock import start_of_day
+from lastro.kit.clock import BRASILIA, start_of_day
 from lastro.kit.errors import InvalidCursor, ValidationError
 from lastro.kit.ids import id_floor
 
@@ -120,7 +120,8 @@ def read_instant(text: str, param: str) -> datetime:
     """Read an ISO-8601 instant that says its offset; never guess one."""
     if _INSTANT.fullmatch(text):
         try:
-            return datetime.fromisoformat(text).astimezone(UTC)
+            # By way of the zone in which answers are written: what none could show is no instant.
+            return datetime.fromisoformat(text).astimezone(BRASILIA).astimezone(UTC)
         except (ValueError, OverflowError):
             pass
     raise ValidationError(
