@@ -1,0 +1,85 @@
+"""What a POST means under a known or an unknown Idempotency-Key."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from lastro.idempotency.decide import (
+    Claim,
+    Fresh,
+    Own,
+    Pending,
+    Replay,
+    Stored,
+    fingerprint,
+    judge,
+    judge_batch,
+)
+from lastro.kit.errors import IdempotencyConflict
+
+AT = datetime(2026, 7, 1, tzinfo=UTC)
+CLAIM = Claim("account", "key-0001", b"print", "record-1")
+
+
+def stored(*, print_: bytes = b"print", record: str = "record-1", status=None, answer=None) -> Stored:
+    return Stored("account", "key-0001", print_, record, status, answer, False, AT)
+
+
+def test_an_unknown_key_is_fresh():
+    assert judge(CLAIM, None) == Fresh()
+
+
+def test_our_own_commit_is_recognised_by_the_record_that_was_drawn_before_it():
+    assert judge(CLAIM, stored()) == Own()
+
+
+def test_another_request_under_the_key_without_an_answer_is_pending():
+    assert judge(CLAIM, stored(record="record-2")) == Pending("record-2")
+
+
+def test_a_stored_answer_is_replayed_byte_for_byte():
+    assert judge(CLAIM, stored(record="record-2", status=201, answer=b"{ }")) == Replay(201, b"{ }", False)
+
+
+@pytest.mark.parametrize("status", [None, 201])
+def test_the_same_key_with_another_request_conflicts(status):
+    with pytest.raises(IdempotencyConflict):
+        judge(CLAIM, stored(print_=b"other", status=status, answer=b"x" if status else None))
+
+
+def test_in_one_batch_the_first_acts_and_the_others_wait_for_it():
+    second = CLAIM._replace(record_id="record-2")
+    other = CLAIM._replace(record_id="record-3", fingerprint=b"other")
+    elsewhere = CLAIM._replace(account_id="another", record_id="record-4")
+    verdicts = judge_batch([CLAIM, second, other, elsewhere], {})
+    assert verdicts[:2] == [Fresh(), Pending("record-1")]
+    assert isinstance(verdicts[2], IdempotencyConflict)
+    assert verdicts[3] == Fresh(), "a key belongs to its account"
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        (b'{"a":1,"b":[2,{"c":3,"d":4}]}', b' { "b" : [ 2, {"d":4, "c":3} ], "a": 1 } '),
+        (b"", b"{}"),
+        (None, b"{}"),
+        (b'{"a":"\\u00e9"}', '{"a":"é"}'.encode()),
+    ],
+)
+def test_key_order_and_white_space_do_not_matter(one, two):
+    assert fingerprint("POST", "/v1/payouts", one) == fingerprint("POST", "/v1/payouts", two)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("POST", "/v1/payouts", b'{"a":2}'),
+        ("POST", "/v1/payouts", b'{"a":"1"}'),
+        ("POST", "/v1/payouts", b'{"a":1,"b":null}'),
+        ("POST", "/v1/payouts/qr-code", b'{"a":1}'),
+        ("PUT", "/v1/payouts", b'{"a":1}'),
+        ("POST", "/v1/payouts", b"[1,2]"),
+    ],
+)
+def test_method_path_and_body_all_count(other):
+    assert fingerprint(*other) != fingerprint("POST", "/v1/payouts", b'{"a":1}')
