@@ -8,8 +8,8 @@ from typing import NamedTuple
 import asyncpg
 import structlog
 
-from lastro.api.charges import render_summary
-from lastro.api.payouts import render_result
+from lastro.api.charges_wire import render_summary
+from lastro.api.payouts_wire import render_result
 from lastro.charges.refunds import retry
 from lastro.kit.errors import LastroError
 from lastro.payouts.polling import check_due
@@ -125,7 +125,7 @@ class Loops:
                 log.warning("loop_failed", loop=loop.name, error=repr(error))
                 done = 0
                 await self._services.wakes.wait(loop.name, REST_AFTER_FAILURE_S)
-            except Exception:  # noqa: BLE001  a loop outlives any one defect; the log and metrics tell
+            except Exception:  # a loop outlives any one defect; the log and metrics tell
                 log.exception("loop_broken", loop=loop.name)
                 done = 0
                 await self._services.wakes.wait(loop.name, REST_AFTER_FAILURE_S)

@@ -48,7 +48,7 @@ from lastro.services import Services
 from lastro.startup import StartError
 from lastro.store.lane import LaneSet
 from lastro.store.migrate import migrate
-from lastro.store.pool import Pool, open_pool
+from lastro.store.pool import Pool, load_server_setting, open_pool
 
 DRAIN_S = 12.0
 DURABLE = ("fsync", "full_page_writes", "synchronous_commit")
@@ -105,8 +105,7 @@ async def _open_provider(settings: Settings, clock: Clock, pool: Pool, lanes: La
 async def _require_durable(pool: Pool) -> None:
     """Refuse a live database that may forget an answered request."""
     for name in DURABLE:
-        value = await pool.fetchval("SELECT current_setting($1)", name)
-        if value == "off":
+        if await load_server_setting(pool, name) == "off":
             raise StartError(f"Live mode needs a database with {name} on.")
 
 
@@ -174,7 +173,8 @@ async def serve(
         stop = asyncio.Event()
         _on_signals(stop)
         running = [asyncio.create_task(server.serve()) for server in servers]
-        while not all(server.started for server in servers) and not any(task.done() for task in running):
+        # By a flag alone does uvicorn tell that it listens.
+        while not all(server.started for server in servers) and not any(task.done() for task in running):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         if on_ready and all(server.started for server in servers):
             on_ready(demo)

@@ -27,7 +27,10 @@ ENVIRONMENT = {
     "LASTRO_DATABASE_URL": ("an embedded PostgreSQL", "a PostgreSQL of yours; then the mode must be said"),
     "LASTRO_MODE": ("sandbox", "`sandbox` or `live`"),
     "LASTRO_BASE_URL": ("http://host:port", "the public address: image URLs and tokens name it; live: https"),
-    "LASTRO_ADMIN_TOKEN": ("made at the first start (sandbox)", "the credential of the admin API; live: required"),
+    "LASTRO_ADMIN_TOKEN": (
+        "made at the first start (sandbox)",
+        "the credential of the admin API; live: required",
+    ),
     "LASTRO_ENCRYPTION_KEYS": (
         "made at the first start (sandbox)",
         "`id:base64[,id:base64]`: the first seals, the last is the root of derived keys and stays for ever",

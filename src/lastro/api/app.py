@@ -93,7 +93,7 @@ class Application:
             answer = _refusal(Unavailable(retry_after_s=1), request_id)
         except asyncpg.PostgresError as error:
             answer = _refusal(_database_refusal(error, request_id), request_id)
-        except Exception:  # noqa: BLE001  the last line of defence: a 500 that shows no internals
+        except Exception:  # the last line of defence: a 500 that shows no internals
             log.exception("request_failed", request_id=request_id, path=scope["path"])
             answer = _refusal(LastroError(), request_id)
         finally:

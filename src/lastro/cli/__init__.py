@@ -51,7 +51,7 @@ def main() -> None:
 @DATA_DIR
 @DATABASE_URL
 @MODE
-def serve(
+def serve(  # noqa: PLR0917  click gives one argument for each option
     host: str,
     port: int,
     auth_port: int | None,

@@ -26,7 +26,7 @@ from lastro.store import embedded
 @click.option("--database-url", envvar="LASTRO_DATABASE_URL")
 @click.option("--json", "as_json", is_flag=True, help="Print the report for programs.")
 def check(data_dir: Path, database_url: str | None, *, as_json: bool) -> None:
-    """Prove the ledger: chain, balances, totals, double entry, references, facts. Exit 0 only if all holds."""
+    """Prove the ledger: chain, balances, totals, double entry, references, facts. Exit 0 if all holds."""
     try:
         with database_of(data_dir.resolve(), database_url) as url:
             report = asyncio.run(prove(url, extra=EXTRA_CHECKS))

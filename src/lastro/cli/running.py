@@ -74,14 +74,14 @@ def _greet(settings: Settings, demo: dict[str, Any] | None) -> None:
 
 def announce(demo: dict[str, Any]) -> str:
     """Write the greeting: where it is, who you are, and a first request that works."""
-    first = demo["accounts"][0]
+    first, login = demo["accounts"][0], demo["login"]
     base_url = demo["baseUrl"]
     return f"""
 Lastro sandbox at {base_url}   (reference: {base_url}/docs)
 
   account   {first["pixAccountId"]}
   API key   {first["apiKey"]}
-  login     tenant {demo["tenantId"]}, document {demo["login"]["document"]}, password {demo["login"]["password"]}
+  login     tenant {demo["tenantId"]}, document {login["document"]}, password {login["password"]}
   admin     {demo["adminToken"]}
 
 Try it:

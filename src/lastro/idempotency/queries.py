@@ -63,7 +63,8 @@ class Answer(NamedTuple):
 MOVE_ANSWERS = f"""
 UPDATE idempotency SET status = given.status, answer = given.answer
 FROM {given_sql(account_id="text", key="text", status="smallint", answer="bytea")}
-WHERE idempotency.account_id = given.account_id AND idempotency.key = given.key AND idempotency.status IS NULL"""
+WHERE idempotency.account_id = given.account_id AND idempotency.key = given.key
+  AND idempotency.status IS NULL"""
 
 
 async def move_answers(tx: Connection, answers: Iterable[Answer]) -> None:

@@ -1,4 +1,4 @@
-"""Every error that a caller can see: its stable code, its HTTP status, its words and its body, on one page."""
+"""Every error that a caller can see, on one page: its stable code, its HTTP status, its words, its body."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar

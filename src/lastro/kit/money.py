@@ -27,7 +27,7 @@ def fee_cents(amount_cents: int, *, fixed_cents: int, bps: int) -> int:
 
 
 def fine_cents(amount_cents: int, *, kind: str | None, hundredths: int | None) -> int:
-    """Return the fine on an amount: hundredths of a real (VALUE) or of a percent (PERCENT), rounded half up."""
+    """Return the fine on an amount: hundredths of a real (VALUE) or of a percent (PERCENT), half up."""
     if kind == "VALUE":
         return hundredths or 0
     if kind == "PERCENT":

@@ -1,1 +1,1 @@
-"""The double-entry ledger: it knows accounts, movements and entries, and never hears of payouts or charges."""
+"""The double-entry ledger: it knows accounts, movements, entries, and never hears of payouts or charges."""

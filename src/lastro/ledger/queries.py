@@ -14,7 +14,7 @@ FROM balances WHERE account_id = ANY($1::text[]) ORDER BY account_id FOR NO KEY 
 
 
 async def lock_balances(tx: Connection, account_ids: Iterable[str]) -> dict[str, Balance]:
-    """Lock the accounts of a batch, sorted, and return their balances; the first statement of any money change."""
+    """Lock the accounts of a batch, sorted: the first statement of any money change; returns balances."""
     rows = await tx.fetch(LOCK_BALANCES, sorted(set(account_ids)))
     return {row[0]: Balance(*row) for row in rows}
 

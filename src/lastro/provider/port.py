@@ -229,10 +229,10 @@ class Provider(Protocol):
     async def look_up_refund(self, account_id: str, return_id: str) -> RefundView | Unknown:
         """Say what became of a refund."""
 
-    async def look_up_key(self, pix_key: str, pix_key_type: str | None) -> KeyHolder | None | Unknown:
+    async def look_up_key(self, pix_key: str, pix_key_type: str | None) -> KeyHolder | Unknown | None:
         """Ask DICT who stands behind a Pix key; None when nobody does."""
 
-    async def look_up_code(self, url: str, paid_on: date) -> CodeView | None | Unknown:
+    async def look_up_code(self, url: str, paid_on: date) -> CodeView | Unknown | None:
         """Fetch what stands behind a dynamic code's address, priced for a day."""
 
     async def hand_over(self, credit: Credit) -> None:

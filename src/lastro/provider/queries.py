@@ -17,7 +17,8 @@ class Notification(NamedTuple):
 
 
 INSERT_NOTIFICATION = """
-INSERT INTO notifications (account_id, notification_id, kind, body, received_at) VALUES ($1, $2, $3, $4, $5)"""
+INSERT INTO notifications (account_id, notification_id, kind, body, received_at)
+VALUES ($1, $2, $3, $4, $5)"""
 
 
 async def insert_notification(tx: Connection, notification: Notification) -> None:

@@ -1,11 +1,11 @@
 """Connections to PostgreSQL: one pool for reads, one connection for each lane."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import asyncpg
 
-Connection = asyncpg.Connection
-Pool = asyncpg.Pool
+Connection: TypeAlias = asyncpg.Connection
+Pool: TypeAlias = asyncpg.Pool
 
 STATEMENT_TIMEOUT_S = 8
 LOCK_TIMEOUT_S = 2
@@ -52,6 +52,14 @@ async def count_pools(pool: Pool, prefix: str) -> int:
     """Return how many processes have a pool of this kind open on this database right now."""
     found: int = await pool.fetchval(COUNT_POOLS, prefix)
     return found
+
+
+LOAD_SERVER_SETTING = "SELECT current_setting($1)"
+
+
+async def load_server_setting(pool: Pool, name: str) -> str:
+    """Return a setting of the server."""
+    return str(await pool.fetchval(LOAD_SERVER_SETTING, name))
 
 
 async def open_lane_connection(url: str, name: str) -> Connection:
