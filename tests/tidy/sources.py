@@ -73,11 +73,17 @@ def sql_strings(source: Source) -> Iterator[tuple[int, str]]:
 def sql_constants() -> Iterator[tuple[str, str]]:
     """Every named statement that can be prepared: `module.NAME` and its text as composed at import."""
     for source in sources():
+        if not _speaks_sql(source):
+            continue
         module = source.load()
         for name, value in vars(module).items():
             is_ours = name.isupper() and not name.startswith("_") and isinstance(value, str)
             if is_ours and PREPARABLE.match(value) and _is_defined_in(source, name):
                 yield f"{source.name}.{name}", value
+
+
+def _speaks_sql(source: Source) -> bool:
+    return "insert_sql(" in source.text or any(True for _ in sql_strings(source))
 
 
 def _is_defined_in(source: Source, name: str) -> bool:
