@@ -248,7 +248,7 @@ async def _join(services: Services, claim: Claim, charge_id: str, render_charge:
     """Wait for the first request with this key; when it died on the way, finish its charge."""
     until = time.monotonic() + WAIT_FOR_FIRST_S
     task = _registering.get((claim.account_id, charge_id))
-    if task is None:
+    if task is None or task.done():
         told = await _poll(services, claim)
         if told is not None:
             return told

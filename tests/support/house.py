@@ -1,0 +1,117 @@
+"""The whole service inside the test's process, with every statement of its lanes written down."""
+
+import json
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import asyncpg
+
+from lastro.api.app import Application
+from lastro.config import Mode, Settings
+from lastro.kit.sealing import Keyring
+from lastro.loops import Loops
+from lastro.main import House, open_house
+from lastro.seed import ensure_demo
+from lastro.store import lane_link
+from tests.support.postgres import start_throwaway
+
+
+class Said(NamedTuple):
+    """One statement of a lane."""
+
+    lane: str
+    sql: str
+
+
+class Recorded:
+    """A running house, its demo account, and what its lanes have said so far."""
+
+    def __init__(self, url: str, house: House, said: list[Said]) -> None:
+        self.url = url
+        self.house = house
+        self.services = house.services
+        self.said = said
+        self.demo: dict[str, Any] = {}
+        self._application = Application(house.desk)
+
+    @property
+    def account_id(self) -> str:
+        return self.demo["accounts"][0]["pixAccountId"]
+
+    @property
+    def api_key(self) -> str:
+        return self.demo["accounts"][0]["apiKey"]
+
+    def take_said(self, lane: str) -> list[str]:
+        """The statements of a lane since the last time."""
+        found = [item.sql for item in self.said if item.lane == lane]
+        self.said[:] = [item for item in self.said if item.lane != lane]
+        return found
+
+    async def request(
+        self, method: str, path: str, body: Any = None, *, key: str | None = None
+    ) -> tuple[int, Any]:
+        """Send a request through the application, without a socket."""
+        path, _, query = path.partition("?")
+        headers = [
+            (b"authorization", f"Bearer {key or self.api_key}".encode()),
+            (b"idempotency-key", uuid.uuid4().hex.encode()),
+            (b"content-type", b"application/json"),
+        ]
+        scope = {
+            "type": "http", "method": method, "path": path, "raw_path": path.encode(),
+            "query_string": query.encode(), "headers": headers, "client": ("127.0.0.1", 1),
+        }  # fmt: skip
+        sent: list[dict[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": json.dumps(body or {}).encode(), "more_body": False}
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        await self._application(scope, receive, send)
+        raw = b"".join(message.get("body", b"") for message in sent)
+        return sent[0]["status"], json.loads(raw) if raw else None
+
+    async def post(self, path: str, body: Any = None, *, key: str | None = None) -> Any:
+        """Send a POST that must succeed."""
+        status, answer = await self.request("POST", path, body, key=key)
+        assert status < 300, (path, status, answer)
+        return answer
+
+
+@asynccontextmanager
+async def recorded_house(*, loops: bool = True) -> AsyncIterator[Recorded]:
+    """Open the service on a database of its own; lanes are recorded from their first statement on."""
+    url, stop = start_throwaway()
+    said: list[Said] = []
+    real_open = lane_link.open_lane_connection
+
+    async def open_recorded(url: str, name: str) -> asyncpg.Connection:
+        connection = await real_open(url, name)
+        connection.add_query_logger(lambda record: said.append(Said(name, record.query)))
+        return connection
+
+    lane_link.open_lane_connection = open_recorded
+    try:
+        with TemporaryDirectory() as home:
+            settings = Settings(
+                Mode.SANDBOX, url, "http://127.0.0.1:8000", Path(home), f"admin-{uuid.uuid4().hex}"
+            )
+            async with open_house(settings, Keyring({"test": bytes(range(32))}, "test")) as house:
+                recorded = Recorded(url, house, said)
+                recorded.demo = await ensure_demo(house.services)
+                background = Loops(house.services)
+                if loops:
+                    background.start()
+                yield recorded
+                if loops:
+                    await background.stop()
+    finally:
+        lane_link.open_lane_connection = real_open
+        stop()
