@@ -36,6 +36,7 @@ class Recorded:
         self.services = house.services
         self.said = said
         self.demo: dict[str, Any] = {}
+        self.loops = Loops(house.services)
         self._application = Application(house.desk)
 
     @property
@@ -86,7 +87,7 @@ class Recorded:
 
 
 @asynccontextmanager
-async def recorded_house(*, loops: bool = True) -> AsyncIterator[Recorded]:
+async def recorded_house() -> AsyncIterator[Recorded]:
     """Open the service on a database of its own; lanes are recorded from their first statement on."""
     url, stop = start_throwaway()
     said: list[Said] = []
@@ -106,12 +107,9 @@ async def recorded_house(*, loops: bool = True) -> AsyncIterator[Recorded]:
             async with open_house(settings, Keyring({"test": bytes(range(32))}, "test")) as house:
                 recorded = Recorded(url, house, said)
                 recorded.demo = await ensure_demo(house.services)
-                background = Loops(house.services)
-                if loops:
-                    background.start()
+                recorded.loops.start()
                 yield recorded
-                if loops:
-                    await background.stop()
+                await recorded.loops.stop()
     finally:
         lane_link.open_lane_connection = real_open
         stop()
