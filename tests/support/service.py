@@ -68,7 +68,8 @@ def check_form(method: str, path: str, reply: Reply) -> None:
         assert set(reply.body) == {"error"}, f"{where}: {reply.body}"
         error = reply.body["error"]
         assert {"code", "message", "requestId"} <= set(error) <= ERROR_FIELDS, f"{where}: {error}"
-        assert error["code"] and error["message"], f"{where}: {error}"
+        assert error["code"], f"{where}: {error}"
+        assert error["message"], f"{where}: {error}"
 
 
 def new_key() -> str:
@@ -84,7 +85,9 @@ def free_port() -> int:
 class Service:
     """`lastro serve` as a child process."""
 
-    def __init__(self, *, data_dir: Path | None = None, env: dict[str, str] | None = None, args: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, *, data_dir: Path | None = None, env: dict[str, str] | None = None, args: tuple[str, ...] = ()
+    ) -> None:
         self.data_dir = data_dir or Path(tempfile.mkdtemp(prefix="lastro-test-"))
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -165,7 +168,13 @@ class Service:
 
     def check(self) -> tuple[int, dict[str, Any]]:
         """Run `lastro check --json` and return its exit code and report."""
-        command = [str(Path(sys.executable).parent / "lastro"), "check", "--json", "--data-dir", str(self.data_dir)]
+        command = [
+            str(Path(sys.executable).parent / "lastro"),
+            "check",
+            "--json",
+            "--data-dir",
+            str(self.data_dir),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert done.stdout, done.stderr
         return done.returncode, json.loads(done.stdout)
@@ -173,7 +182,9 @@ class Service:
     async def session(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:
             connector = aiohttp.TCPConnector(limit=0)
-            self._session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=60))
+            self._session = aiohttp.ClientSession(
+                connector=connector, timeout=aiohttp.ClientTimeout(total=60)
+            )
         return self._session
 
     async def close(self) -> None:
@@ -192,19 +203,26 @@ class Service:
         idempotency_key: str | None = None,
         url: str | None = None,
     ) -> Reply:
-        """Send a request; POSTs of the API get a fresh Idempotency-Key unless one is given ('' sends none)."""
+        """Send a request; POSTs of the API get a fresh Idempotency-Key unless one is given ('': none)."""
         sent = dict(headers or {})
         if key is not None:
             sent.setdefault("Authorization", f"Bearer {key}")
         names = {name.lower() for name in sent}
-        if method == "POST" and path.startswith("/v1") and "idempotency-key" not in names and idempotency_key != "":
+        if (
+            method == "POST"
+            and path.startswith("/v1")
+            and "idempotency-key" not in names
+            and idempotency_key != ""
+        ):
             sent["Idempotency-Key"] = idempotency_key or new_key()
         if json is not None:
             data = _dumps(json)
             sent.setdefault("Content-Type", "application/json")
         session = await self.session()
         target = (url or self.url) + path
-        async with session.request(method, target, data=data, headers=sent, allow_redirects=False) as response:
+        async with session.request(
+            method, target, data=data, headers=sent, allow_redirects=False
+        ) as response:
             raw = await response.read()
             is_json = response.content_type == "application/json"
             reply = Reply(response.status, response.headers, _loads(raw) if is_json and raw else raw, raw)
@@ -220,7 +238,9 @@ class Service:
     async def admin(self, method: str, path: str, json: Any = None) -> Reply:
         return await self.request(method, path, key=self.admin_token, json=json)
 
-    async def new_account(self, *, balance_cents: int = 0, entity_type: str = "PERSON", **fields: Any) -> TestAccount:
+    async def new_account(
+        self, *, balance_cents: int = 0, entity_type: str = "PERSON", **fields: Any
+    ) -> TestAccount:
         """Make an entity with an account and an API key of its own, and put money on it."""
         if self._tenant is None:
             self._tenant = (await self.admin("POST", "/admin/v1/tenants", {"name": "Tests"})).body["id"]
@@ -243,7 +263,9 @@ class Service:
         assert account.status == 201, account.body
         api_key = await self.admin("POST", "/admin/v1/api-keys", {"pixAccountIds": [account.body["id"]]})
         assert api_key.status == 201, api_key.body
-        made = TestAccount(account.body["id"], api_key.body["apiKey"], self._tenant, entity.body["id"], document)
+        made = TestAccount(
+            account.body["id"], api_key.body["apiKey"], self._tenant, entity.body["id"], document
+        )
         if balance_cents:
             paid = await self.post(
                 "/sandbox/pix-in",
