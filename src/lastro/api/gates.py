@@ -201,7 +201,7 @@ async def shape_body(call: Call) -> None:
         return
     value = parse(call.raw)
     if call.route.idempotent:
-        call.fingerprint = fingerprint(call.route.method, _path_of(call), call.raw)
+        call.fingerprint = fingerprint(call.route.method, _path_of(call), value)
     try:
         call.body = shape(value, call.route.body or NoBody)
     except ValidationError:

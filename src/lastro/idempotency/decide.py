@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -62,10 +62,9 @@ class Replay:
 Verdict = Fresh | Own | Pending | Replay
 
 
-def fingerprint(method: str, path: str, body: bytes | None) -> bytes:
+def fingerprint(method: str, path: str, body: Any) -> bytes:  # noqa: ANN401
     """Hash method, path and canonical JSON body: key order and white space do not matter."""
-    parsed = msgspec.json.decode(body) if body else {}
-    canonical = msgspec.json.encode(parsed, order="sorted")
+    canonical = msgspec.json.encode(body, order="sorted")
     return hashlib.sha256(b"%s %s\n%s" % (method.encode(), path.encode(), canonical)).digest()
 
 
