@@ -34,8 +34,8 @@ from lastro.settlement import (
     work_off_notifications,
 )
 from lastro.store.work import Work, WorkKind, put_work
-from tests.support.house import move, new_account, open_sandbox
 from tests.support.postgres import start_throwaway
+from tests.support.sandbox import move, new_account, open_sandbox
 
 PAYER = invent_payer("Ana", None)
 

@@ -298,9 +298,10 @@ def _account_route(
     path: str, handler: Handler, summary: str, body: type[msgspec.Struct] | None, answer: type[ApiStruct]
 ) -> Route:
     label = f"POST {path.replace('{id}', ':id')}"
+    errors = (NotFound, InvalidState, RefundExceedsAmount) if body is GiveBack else (NotFound, InvalidState)
     return Route(
         "POST", path, handler, summary, Rate(label, _RATE), body=body, answer=answer, tag=_TAG,
-        sandbox_only=True, errors=(NotFound, InvalidState),
+        sandbox_only=True, errors=errors,
     )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ from lastro.store.pool import Connection
 from lastro.store.work import Work, WorkKind, delete_work, put_work
 
 WAIT_FOR_FIRST_S = 5.0
-TAKE_OVER_S = 2.5
+TAKE_OVER_S = 0.3
 IN_FLIGHT_MAX = 1_000
 CREATED = 201
 
@@ -263,7 +263,7 @@ async def _join(services: Services, claim: Claim, charge_id: str, render_charge:
 
 
 async def _poll(services: Services, claim: Claim) -> Told | None:
-    """Look for the answer of a request that another process may be working on."""
+    """Look a moment for the answer of another process; asking the provider as well would do no harm."""
     wait_s, waited_s = 0.02, 0.0
     while waited_s < TAKE_OVER_S:
         await asyncio.sleep(wait_s)
