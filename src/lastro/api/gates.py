@@ -261,7 +261,7 @@ def shape_query(call: Call) -> None:
 
 
 def check_path(call: Call) -> None:
-    """Gate eight: ids of the path keep their bounds (external references and end-to-end ids have their own)."""
+    """Gate eight: ids of the path keep their bounds (references and end-to-end ids have their own)."""
     for name, value in call.path.items():
         if name in {"externalRef", "reference"}:
             if not 1 <= len(value) <= 64 or "\x00" in value:

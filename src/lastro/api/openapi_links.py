@@ -103,6 +103,7 @@ LINKS: dict[str, list[Link]] = {
         "id",
         ("Read the tenant", "GET /admin/v1/tenants/{tenantId}"),
         ("Take a person or company in", "POST /admin/v1/tenants/{tenantId}/entities"),
+        ("Open a Pix account", "POST /admin/v1/tenants/{tenantId}/pix-accounts"),
     ),
     "POST /admin/v1/tenants/{tenantId}/entities": _by(
         "id",
