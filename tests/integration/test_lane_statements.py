@@ -8,16 +8,13 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from lastro.kit.ids import new_id
 from lastro.payouts.actions import SEND, Made
 from lastro.payouts.model import Fact
-from lastro.payouts.outcomes import LEARN, Learn
-from lastro.payouts.steps import News
+from lastro.payouts.outcomes import LEARN
 from lastro.store.lane import LaneSpec
 from lastro.store.pool import open_lane_connection
 from tests.support.fill import fill_tables
-from tests.support.house import Recorded, recorded_house
-from tests.support.payouts import command
+from tests.support.house import Recorded, intents, news, recorded_house, submit_all
 from tests.tidy.sources import sources
 
 # What one batch of each kind asks for today, BEGIN and COMMIT included. A higher figure needs a good reason.
@@ -34,59 +31,21 @@ async def house():
         yield house
 
 
-def intents(house: Recorded, count: int, *, key: str | None = None):
-    """Commands to send one real each, every one with ids of its own."""
-    now = house.services.clock.now()
-    made = [command(100, key=key or f"key-{new_id(now)}") for _ in range(count)]
-    return [
-        given._replace(
-            claim=given.claim._replace(account_id=house.account_id),
-            ids=given.ids._replace(end_to_end_id=f"E99999999202607011500{new_id(now)[-11:]}"),
-        )
-        for given in made
-    ]
-
-
-async def submit_all(house: Recorded, spec, commands):
-    return await asyncio.gather(*(house.services.lanes.submit(spec, given) for given in commands))
-
-
-async def learn_all(house: Recorded, payouts, fact: Fact):
-    news = News(fact, at=house.services.clock.now())
-    commands = [
-        Learn(payout.account_id, payout.payout_id, (news,), render=lambda _: b"{}") for payout in payouts
-    ]
-    return await submit_all(house, LEARN, commands)
-
-
 async def test_a_batch_asks_as_many_statements_for_fifty_as_for_one(house):
     """Intents and outcomes, counted as the connection sees them."""
     counts = {}
     for size in (2, 1, 50):  # the first batch of a connection also asks for its types
         house.take_said(SEND.name)
-        made = await submit_all(house, SEND, intents(house, size))
+        made = await submit_all(house.services.lanes, SEND, intents(house, size))
         assert all(isinstance(result, Made) for result in made)
         counts["send", size] = len(house.take_said(SEND.name))
         house.take_said(LEARN.name)
-        await learn_all(house, [result.payout for result in made], Fact.ACCEPTED)
+        await submit_all(house.services.lanes, LEARN, news(house, made, Fact.ACCEPTED))
         counts["accepted", size] = len(house.take_said(LEARN.name))
-        await learn_all(house, [result.payout for result in made], Fact.SETTLED)
+        await submit_all(house.services.lanes, LEARN, news(house, made, Fact.SETTLED))
         counts["settled", size] = len(house.take_said(LEARN.name))
     for kind, most in STATEMENTS_MAX.items():
         assert counts[kind, 1] == counts[kind, 50] <= most, counts
-
-
-async def test_one_key_two_hundred_times_in_a_batch_makes_one_payout(house):
-    """The first acts, the others are told of it; the same request in another form is a conflict."""
-    wanted = intents(house, 200, key="one-key-for-all")
-    other = wanted[-1]._replace(claim=wanted[-1].claim._replace(fingerprint=b"another request"))
-    outcomes = await asyncio.gather(
-        *(house.services.lanes.submit(SEND, given) for given in [*wanted[:-1], other]), return_exceptions=True
-    )
-    assert sum(isinstance(outcome, Made) for outcome in outcomes) == 1
-    assert outcomes[-1].code == "idempotency_conflict"
-    sql = "SELECT count(*) FROM payouts WHERE account_id = $1 AND idempotency_key = $2"
-    assert await house.services.pool.fetchval(sql, house.account_id, "one-key-for-all") == 1
 
 
 async def work_everywhere(house: Recorded) -> None:

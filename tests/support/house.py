@@ -1,8 +1,9 @@
 """The whole service inside the test's process, with every statement of its lanes written down."""
 
+import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,11 +13,19 @@ import asyncpg
 
 from lastro.api.app import Application
 from lastro.config import Mode, Settings
+from lastro.kit.ids import new_id
 from lastro.kit.sealing import Keyring
 from lastro.loops import Loops
 from lastro.main import House, open_house
+from lastro.payouts.actions import Made
+from lastro.payouts.decide import Send
+from lastro.payouts.model import Fact
+from lastro.payouts.steps import Learn, News
 from lastro.seed import ensure_demo
+from lastro.services import Services
 from lastro.store import lane_link
+from lastro.store.lane import LaneSet, LaneSpec
+from tests.support.payouts import command
 from tests.support.postgres import start_throwaway
 
 
@@ -113,3 +122,30 @@ async def recorded_house() -> AsyncIterator[Recorded]:
     finally:
         lane_link.open_lane_connection = real_open
         stop()
+
+
+def intents(
+    house: Recorded, count: int, *, key: str | None = None, account_id: str | None = None
+) -> list[Send]:
+    """Commands to send one real each, every one with ids of its own."""
+    now = house.services.clock.now()
+    made = [command(100, key=key or f"key-{new_id(now)}") for _ in range(count)]
+    return [
+        given._replace(
+            claim=given.claim._replace(account_id=account_id or house.account_id),
+            ids=given.ids._replace(end_to_end_id=f"E99999999202607011500{new_id(now)[-11:]}"),
+        )
+        for given in made
+    ]
+
+
+def news(house: Recorded, made: Sequence[Made], fact: Fact) -> list[Learn]:
+    """Commands that tell what was learned of payouts, and ask for their answers."""
+    told = News(fact, at=house.services.clock.now())
+    payouts = [result.payout for result in made]
+    return [Learn(p.account_id, p.payout_id, (told,), render=lambda _: b"{}") for p in payouts]
+
+
+async def submit_all(lanes: LaneSet[Services], spec: LaneSpec, commands: Sequence[Any]) -> list[Any]:
+    """Submit all at once; the first error is raised."""
+    return await asyncio.gather(*(lanes.submit(spec, given) for given in commands))
