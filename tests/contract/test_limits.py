@@ -147,7 +147,7 @@ async def test_a_lowered_limit_is_in_force_at_once_and_leaves_nothing_negative(c
 
 
 async def test_two_hundred_concurrent_payouts_stop_exactly_at_the_night_limit(clocked):
-    """The ceiling is counted under the account's lock: 100 of 200 go from 20:00 on, all of them from 06:00 on."""
+    """Counted under the account's lock: 100 of 200 go from 20:00 on, all of them from 06:00 on."""
     account = await clocked.new_account(balance_cents=1_000_000, limitNightCents="10000")
     for hour, ceiling in ((20, "night"), (6, None)):
         await go_to(clocked, hour)

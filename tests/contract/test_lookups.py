@@ -15,7 +15,8 @@ LOOKUP = {
 }  # fmt: skip
 DECODE = {
     "id", "type", "pixCopyAndPaste", "pixKey", "pixKeyType", "amountCents", "isAmountEditable",
-    "receiverName", "receiverDocument", "institutionName", "txid", "dueDate", "fineCents", "expiresAt", "cached",
+    "receiverName", "receiverDocument", "institutionName", "txid", "dueDate", "fineCents", "expiresAt",
+    "cached",
 }  # fmt: skip
 BRT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}-03:00")
 

@@ -196,4 +196,5 @@ def _print(found: Sequence[Difference], since: datetime) -> None:
             item.here,
         )
         table.add_row(*row, "yes" if item.mended else "no")
-    Console().print(table)
+    # Not cut to a terminal's width where there is none: a log keeps whole ids.
+    Console(width=None if sys.stdout.isatty() else 250).print(table)

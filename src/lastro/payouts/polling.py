@@ -66,6 +66,14 @@ async def check(services: Services, payouts: list[Payout], render_result: Render
     return learned
 
 
+async def check_answered(services: Services, payout: Payout) -> bool:
+    """Check one payout that a notification names; False when the provider gave no answer: ask again."""
+    asked = _Asked(services.clock.now(), services.clock.real())
+    (view,) = await _look_up(services, [payout])
+    await services.lanes.submit(LEARN, _learn(services, payout, view, asked, None))
+    return isinstance(view, OrderView)
+
+
 async def _look_up(services: Services, payouts: list[Payout]) -> list[OrderView | Unknown]:
     references = [payout.reference for payout in payouts]
     try:
