@@ -55,19 +55,21 @@ def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-def code_lines(source: Source) -> Iterator[tuple[int, str]]:
+@cache
+def code_lines(source: Source) -> tuple[tuple[int, str], ...]:
     """The lines of a module without its docstrings, which may speak of anything."""
     spoken: set[int] = set()
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             spoken.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     lines = enumerate(source.text.splitlines(), 1)
-    return ((number, line) for number, line in lines if number not in spoken)
+    return tuple((number, line) for number, line in lines if number not in spoken)
 
 
-def sql_strings(source: Source) -> Iterator[tuple[int, str]]:
+@cache
+def sql_strings(source: Source) -> tuple[tuple[int, str], ...]:
     """The strings of a module that are statements."""
-    return ((line, text) for line, text in strings(source.tree) if STATEMENT.match(text))
+    return tuple((line, text) for line, text in strings(source.tree) if STATEMENT.match(text))
 
 
 def sql_constants() -> Iterator[tuple[str, str]]:
@@ -83,7 +85,7 @@ def sql_constants() -> Iterator[tuple[str, str]]:
 
 
 def _speaks_sql(source: Source) -> bool:
-    return "insert_sql(" in source.text or any(True for _ in sql_strings(source))
+    return "insert_sql(" in source.text or bool(sql_strings(source))
 
 
 def _is_defined_in(source: Source, name: str) -> bool:

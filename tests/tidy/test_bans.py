@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,7 +82,7 @@ EVERYWHERE_BANS = {
 }
 
 
-def found(ban: Ban, name: str, shown: str, lines: Iterator[tuple[int, str]]) -> list[str]:
+def found(ban: Ban, name: str, shown: str, lines: Iterable[tuple[int, str]]) -> list[str]:
     if name in ban.allowed:
         return []
     pattern = re.compile(
