@@ -86,7 +86,8 @@ async def compare_charges(service: Service) -> None:
     stop.set()
     await asyncio.gather(*clients)
     print(
-        f"charges p99 alone {alone * 1000:.1f} ms, with 50 logins at once {busy * 1000:.1f} ms: {busy / alone:.1f}x ({done} logins)"
+        f"charges p99 alone {alone * 1000:.1f} ms, with 50 logins at once {busy * 1000:.1f} ms: "
+        f"{busy / alone:.1f}x ({done} logins)"
     )
 
 

@@ -26,7 +26,10 @@ def errors_page() -> str:
             "",
             '`{"error": {"code", "message", "requestId", "param"?, "details"?}}`',
             "",
-            "`code` is stable: programs may rely on it. `param` names the offending field, header or parameter.",
+            (
+                "`code` is stable: programs may rely on it. "
+                "`param` names the offending field, header or parameter."
+            ),
             "A 4xx that a rule of money decided (404, 409 `external_ref_conflict`, 422) is stored under its",
             "Idempotency-Key and repeated byte for byte; 400, 401, 403, 429 and 5xx never are.",
             "",
@@ -43,7 +46,10 @@ def events_page() -> str:
     lines = [
         "# Events",
         "",
-        "Body: `{event, data, eventId}`; `eventId` is equal on every attempt and endpoint. All fields are strings",
+        (
+            "Body: `{event, data, eventId}`; `eventId` is equal on every attempt and endpoint. "
+            "All fields are strings"
+        ),
         "unless they may be null.",
         "",
     ]

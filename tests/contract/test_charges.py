@@ -189,8 +189,10 @@ BAD_COBV = {
     "validAfterDueDays": [-1, 366, "3", 1.5],
 }  # fmt: skip
 BAD_FINE = [
-    {"typeFine": "VALUE", "fine": fine} for fine in (None, 0, -1, 0.001, "1", True, 1e300, 10**17)
-] + [{"typeFine": "PERCENT", "fine": fine} for fine in (None, 0, 100, 1.005)] + [{"typeFine": "NONE", "fine": 1}]  # fmt: skip
+    *({"typeFine": "VALUE", "fine": fine} for fine in (None, 0, -1, 0.001, "1", True, 1e300, 10**17)),
+    *({"typeFine": "PERCENT", "fine": fine} for fine in (None, 0, 100, 1.005)),
+    {"typeFine": "NONE", "fine": 1},
+]  # fmt: skip
 
 
 def bad(base, *tables):
