@@ -8,8 +8,9 @@ import msgspec
 import pytest
 
 from lastro.accounts.queries import load_account
-from lastro.api.charges_wire import render_summary
+from lastro.api.charges_wire import charge_full, image_of, render_summary
 from lastro.charges.actions import STORE, Create
+from lastro.charges.checks import CHECKS
 from lastro.charges.decide import Asked, Identity, draft
 from lastro.charges.model import ChargeStatus, Variant
 from lastro.charges.queries import load_charge
@@ -209,6 +210,26 @@ async def test_an_unfinished_creation_is_finished_by_the_loop(services, account_
     )
     assert answer == render_summary(services, found)
     assert (await waiting(services, account_id, "charge"))[charge.charge_id] > found.expires_at
+
+
+async def test_creation_draws_no_picture(services, account_id):
+    image_of.cache_clear()
+    charge = await live_charge(services, account_id)
+    assert render_summary(services, charge)
+    assert image_of.cache_info().misses == 0
+    assert charge_full(services, charge).image_base64
+    assert image_of.cache_info().misses == 1
+
+
+async def test_a_refund_on_its_way_that_nobody_remembers_is_found_by_the_check(services, account_id):
+    charge = await live_charge(services, account_id)
+    change = "UPDATE charges SET refunding_cents = refunding_cents + $2 WHERE charge_id = $1"
+    await services.pool.execute(change, charge.charge_id, 1)
+    report = await check(services.settings.database_url, extra=CHECKS)
+    assert [(p.id, p.column, p.found) for p in report.problems] == [
+        (charge.charge_id, "refunding_cents", "1")
+    ]
+    await services.pool.execute(change, charge.charge_id, -1)
 
 
 async def test_a_creation_that_stays_unanswered_is_tried_again_long_before_its_expiry(services, account_id):

@@ -10,8 +10,8 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from lastro.accounts.queries import list_accounts
-from lastro.charges.decide import expiry_check, next_try
-from lastro.charges.model import CREATION_CHECK_S, PROVIDER_TIMEOUT_S, Charge, ChargeStatus
+from lastro.charges.decide import expiry_check, next_try, step
+from lastro.charges.model import CREATION_CHECK_S, PROVIDER_TIMEOUT_S, Charge, ChargeStatus, Fact
 from lastro.charges.queries import insert_charges, list_by_id, list_external_refs, load_charge, move_charges
 from lastro.idempotency.actions import Told
 from lastro.idempotency.decide import Claim, Fresh, Own, Pending, Replay, Verdict, judge_batch
@@ -158,7 +158,10 @@ def _with_outcome(charge: Charge, outcome: ChargeCreated | Rejected, now: dateti
     if isinstance(outcome, Rejected):
         reason = f"{outcome.code}: {outcome.message}"
         return charge._replace(
-            status=ChargeStatus.FAILED, failure_reason=reason, provider_response=response, updated_at=now
+            status=step(charge, Fact.REFUSED),
+            failure_reason=reason,
+            provider_response=response,
+            updated_at=now,
         )
     return charge._replace(br_code=outcome.br_code, provider_response=response, updated_at=now)
 

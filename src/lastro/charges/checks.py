@@ -40,6 +40,15 @@ LEFT JOIN charge_refunds r
 GROUP BY c.account_id, c.charge_id
 HAVING c.refunded_cents <> COALESCE(sum(r.amount_cents), 0) LIMIT 100"""
 
+REFUNDING_OTHERWISE = """
+SELECT c.account_id, c.charge_id, 'refunding_cents', COALESCE(sum(r.amount_cents), 0)::text,
+       c.refunding_cents::text
+FROM charges c
+LEFT JOIN charge_refunds r
+    ON r.account_id = c.account_id AND r.charge_id = c.charge_id AND r.status = 'PENDING'
+GROUP BY c.account_id, c.charge_id
+HAVING c.refunding_cents <> COALESCE(sum(r.amount_cents), 0) LIMIT 100"""
+
 CREDIT_WITHOUT_FACT = """
 SELECT m.account_id, m.movement_id, 'movement_id', 'the fact of a settled credit', 'none'
 FROM movements m
@@ -63,6 +72,7 @@ CHECKS = (
     ExtraCheck("charges", "a paid charge names the fact of its payment", PAID_WITHOUT_FACT),
     ExtraCheck("charge_refunds", "a refund stands as its movement does", REFUND_WITHOUT_MOVEMENT),
     ExtraCheck("charges", "refunds add up", REFUNDED_OTHERWISE),
+    ExtraCheck("charges", "refunds on their way add up", REFUNDING_OTHERWISE),
     ExtraCheck("movements", "every credit has its fact", CREDIT_WITHOUT_FACT),
     ExtraCheck("facts", "a credit's fact carries its end-to-end id", FACT_OF_ANOTHER_CREDIT),
     ExtraCheck("facts", "a credit's fact has its instant", FACT_OF_ANOTHER_INSTANT),
