@@ -29,13 +29,15 @@ from lastro.api.charges_wire import (
 from lastro.api.gates import account_of, raise_or_replay_known_key
 from lastro.api.routes import Auth, Rate, Route, Select
 from lastro.api.wire import encode
-from lastro.charges.actions import Create, create, in_time
+from lastro.charges.actions import Create, create, in_time, register
 from lastro.charges.decide import Identity, draft
 from lastro.charges.endings import CANCEL, Cancel
 from lastro.charges.model import Charge, ChargeStatus
 from lastro.charges.queries import list_charges, list_refunds, load_charge, load_charge_by_external_ref
 from lastro.charges.refunds import Ask, ask
 from lastro.idempotency.actions import Tell, Told, tell, tell_refusal
+from lastro.idempotency.decide import Pending, judge
+from lastro.idempotency.queries import load_stored
 from lastro.kit.errors import (
     AccountDisabled,
     ExternalRefConflict,
@@ -74,9 +76,28 @@ async def post_charge(call: Call) -> Answer:
     charge_id = new_id(now)
     txid = account.short_code + "".join(secrets.choice(_ALPHABET) for _ in range(24))
     ids = Identity(charge_id, txid, f"qr_{txid}", call.key)
-    charge = draft(account, asked_of(call.body), ids, (call.raw or b"{}").decode(), now=now)
+    try:
+        charge = draft(account, asked_of(call.body), ids, (call.raw or b"{}").decode(), now=now)
+    except ValidationError:
+        finished = await _finish_known(call)
+        if finished is None:
+            raise
+        return told(finished)
     command = Create(call.claim(charge_id), charge, call.request_id)
     return told(await create(services, command, lambda record: render_summary(services, record)))
+
+
+async def _finish_known(call: Call) -> Told | None:
+    """Finish the unanswered charge of a known key: its date may have passed since it was stored."""
+    services = call.desk.services
+    verdict = judge(call.claim(""), await load_stored(services.pool, call.account_id, call.key))
+    if not isinstance(verdict, Pending):
+        return None
+    charge = await load_charge(services.pool, call.account_id, verdict.record_id)
+    if charge is None:
+        return None
+    finished = await register(services, charge, lambda record: render_summary(services, record))
+    return finished._replace(replayed=True)
 
 
 async def get_charges(call: Call) -> ChargePage:
