@@ -229,7 +229,7 @@ async def test_a_frozen_connection_is_given_up_and_replaced(url, accounts):
 
     desk = Desk(after=times(1, freeze))
     try:
-        async with lane_on(url, desk, batch_timeout_s=2.5) as lane:
+        async with lane_on(url, desk, batch_timeout_s=3.5) as lane:
             first = await submit_all(lane, [Note(held, "h1")])
             assert is_busy(first[0])
             outcomes = await submit_all(lane, [Note(held, "h2"), Note(free, "f1")])
