@@ -26,7 +26,10 @@ ENVIRONMENT = {
     "LASTRO_DATA_DIR": (".lastro", "where the embedded database, the sandbox's secrets and demo.json live"),
     "LASTRO_DATABASE_URL": ("an embedded PostgreSQL", "a PostgreSQL of yours; then the mode must be said"),
     "LASTRO_MODE": ("sandbox", "`sandbox` or `live`"),
-    "LASTRO_BASE_URL": ("http://host:port", "the public address: image URLs and tokens name it; live: https"),
+    "LASTRO_BASE_URL": (
+        "http://host:port",
+        "the public address: image URLs, tokens and our own commands use it; live: https",
+    ),
     "LASTRO_ADMIN_TOKEN": (
         "made at the first start (sandbox)",
         "the credential of the admin API; live: required",
@@ -47,6 +50,8 @@ ENVIRONMENT = {
     "LASTRO_LANE_PER_ACCOUNT": ("0", "`1`: one lane for each account, for a database sharded by account"),
     "LASTRO_LOG_LEVEL": ("INFO", "DEBUG, INFO, WARNING or ERROR"),
     "LASTRO_PG_BINDIR": ("the wheel's binaries", "where `postgres` and `initdb` of the embedded server are"),
+    "LASTRO_API_KEY": ("that of the demo", "for commands that call the API: the API key"),
+    "LASTRO_ACCOUNT_ID": ("the API key's own", "for the same commands: the account, where there are several"),
     "LASTRO_CRASH_POINT": ("none", "for the crash suite: die at this named point"),
 }
 

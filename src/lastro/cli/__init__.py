@@ -1,114 +1,64 @@
-"""The command line: `lastro`."""
+"""The command line: `lastro`. A command is imported when it is called, so that the small ones are quick."""
 
-import json
-import sys
-from pathlib import Path
-from typing import Any
+import importlib
 
 import click
 
 from lastro import __version__
-from lastro.cli.admin import admin
-from lastro.cli.check import check
-from lastro.cli.running import announce, run_service
-from lastro.config import Mode
-from lastro.main import serve as serve_all
-from lastro.main import work
-from lastro.seed import DEMO_FILE
-from lastro.startup import Start, StartError
-from lastro.store import embedded
 
-DATA_DIR = click.option(
-    "--data-dir",
-    envvar="LASTRO_DATA_DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(".lastro"),
-    show_default=True,
-    help="Where the embedded database and the sandbox's secrets live.",
-)
-DATABASE_URL = click.option(
-    "--database-url", envvar="LASTRO_DATABASE_URL", help="Your PostgreSQL; else an embedded one."
-)
-MODE = click.option(
-    "--mode",
-    envvar="LASTRO_MODE",
-    type=click.Choice([m.value for m in Mode]),
-    help="With a URL it must be said.",
-)
+# The name of every command, where it lives, and its line in the overview.
+COMMANDS = {
+    "serve": ("lastro.cli.serving:serve", "Run the API and the background loops."),
+    "worker": ("lastro.cli.serving:worker", "Run the background loops alone."),
+    "demo": ("lastro.cli.demo:demo", "Show the demo tenant of the sandbox: address, API keys, login."),
+    "doctor": ("lastro.cli.doctor:doctor", "Look for what is wrong with this machine or service."),
+    "charges": ("lastro.cli.charges:charges", "Ask for money: create, list, get, cancel, refund."),
+    "payouts": (
+        "lastro.cli.payments:payouts",
+        "Send money; and decide payouts that the provider leaves open.",
+    ),
+    "statement": ("lastro.cli.statement:statement", "Read the money: list, balance, summary, export."),
+    "webhooks": ("lastro.cli.webhooks:webhooks", "Endpoints that are told, and what they were told."),
+    "listen": ("lastro.cli.listen:listen", "Forward events to a program on this machine."),
+    "trigger": ("lastro.cli.trigger:trigger", "Make an event happen in the sandbox."),
+    "sandbox": (
+        "lastro.cli.sandbox:sandbox",
+        "Be the other bank: pay, settle, reject, refund, move the clock.",
+    ),
+    "get": ("lastro.cli.get:get", "Read any path of the API."),
+    "check": ("lastro.cli.check:check", "Prove the ledger. Exit 0 only if all holds."),
+    "reconcile": ("lastro.cli.payouts:reconcile", "Match our payouts with the provider's list."),
+    "alarms": ("lastro.cli.payouts:alarms", "What a person must look at."),
+    "admin": ("lastro.cli.admin:admin", "Tenants, entities, accounts, Pix keys and API keys."),
+    "db-url": ("lastro.cli.demo:db_url", "Print the libpq URL of the database in use."),
+    "completion": ("lastro.cli.completion:completion", "Print the completion script of your shell."),
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class LateGroup(click.Group):
+    """A group that imports a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table: what a newcomer needs first stands first."""
+        return [*COMMANDS, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the overview from the table, importing nothing."""
+        added = {name: (self.get_command(ctx, name) or self).get_short_help_str() for name in self.commands}
+        rows = [*((name, line) for name, (_, line) in COMMANDS.items()), *added.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+@click.group(cls=LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="lastro")
 def main() -> None:
     """Lastro: Pix accounts over a double-entry ledger."""
-
-
-@main.command()
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
-@click.option("--auth-port", type=click.IntRange(1, 65535), help="Serve the login apart as well.")
-@click.option("--no-worker", is_flag=True, help="The API alone; run `lastro worker` elsewhere.")
-@DATA_DIR
-@DATABASE_URL
-@MODE
-def serve(  # noqa: PLR0917  click gives one argument for each option
-    host: str,
-    port: int,
-    auth_port: int | None,
-    data_dir: Path,
-    database_url: str | None,
-    mode: str | None,
-    *,
-    no_worker: bool,
-) -> None:
-    """Run the API and the background loops."""
-    chosen = Mode(mode) if mode else None
-    start = Start(host, port, auth_port, data_dir.resolve(), database_url, chosen, workers=not no_worker)
-    _run(start, serve_all, greet=True)
-
-
-@main.command()
-@DATA_DIR
-@DATABASE_URL
-@MODE
-def worker(data_dir: Path, database_url: str | None, mode: str | None) -> None:
-    """Run the background loops alone."""
-    start = Start(data_dir=data_dir.resolve(), database_url=database_url, mode=Mode(mode) if mode else None)
-    _run(start, work, greet=False)
-
-
-def _run(start: Start, target: Any, *, greet: bool) -> None:  # noqa: ANN401
-    try:
-        run_service(start, target, greet=greet)
-    except (StartError, embedded.EmbeddedError) as error:
-        click.echo(f"lastro: {error}", err=True)
-        sys.exit(2)
-
-
-@main.command("db-url")
-@DATA_DIR
-@DATABASE_URL
-def db_url(data_dir: Path, database_url: str | None) -> None:
-    """Print the libpq URL of the database in use."""
-    found = database_url or embedded.database_url(data_dir.resolve())
-    if found is None:
-        click.echo(f"lastro: no database is running for {data_dir}. Start one: lastro serve", err=True)
-        sys.exit(1)
-    click.echo(found)
-
-
-@main.command()
-@DATA_DIR
-@click.option("--json", "as_json", is_flag=True, help="Print demo.json as it is.")
-def demo(data_dir: Path, *, as_json: bool) -> None:
-    """Show the demo tenant of the sandbox: address, API keys, login."""
-    path = data_dir / DEMO_FILE
-    if not path.exists():
-        click.echo(f"lastro: there is no {path}. Start the sandbox once: lastro serve", err=True)
-        sys.exit(1)
-    text = path.read_text("utf-8")
-    click.echo(text.strip() if as_json else announce(json.loads(text)))
-
-
-main.add_command(admin)
-main.add_command(check)
