@@ -62,6 +62,7 @@ format: $(VENV)/.dev ## format the code and mend what can be mended
 
 docs: $(VENV)/.dev ## write the generated reference pages and the schema
 	$(BIN)/python scripts/write_reference.py
+	$(BIN)/python -m tests.tidy.schema --write
 
 lock: $(VENV)/.dev ## renew the locked dependencies (needs uv)
 	for n in run dev; do uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

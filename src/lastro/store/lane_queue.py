@@ -52,9 +52,8 @@ class LaneQueue(Generic[Command, Result]):
         """Queue a command, or refuse it before anything is stored when the queue is full."""
         if self._length >= self._queue_max or self._closed:
             raise Unavailable(retry_after_s=1)
-        waiting = Waiting[Command, Result](
-            account_id, command, asyncio.get_running_loop().create_future(), time.monotonic()
-        )
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        waiting = Waiting(account_id, command, future, time.monotonic())
         queue = self._accounts.get(account_id)
         if queue is None:
             queue = self._accounts[account_id] = deque()
