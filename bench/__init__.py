@@ -1,0 +1,1 @@
+"""The benchmark: every figure of docs/explanation/performance.md comes from here."""
