@@ -142,14 +142,12 @@ async def finish_all(
         answers[charge.account_id, charge.idempotency_key] = Answer(
             charge.account_id, charge.idempotency_key, CREATED, command.render(charge)
         )
-    await move_answers(tx, answers.values())
-    claims = {n: Claim(n[0], charges[n].idempotency_key, b"", "") for n in charges}
-    stored = await list_stored(tx, claims.values())
+    standing = await move_answers(tx, answers.values())
     results: list[Told | LastroError] = []
     for command in commands:
         key = (command.account_id, charges[command.account_id, command.charge_id].idempotency_key)
-        row = stored[key]
-        results.append(Told(row.status or CREATED, row.answer or answers[key].body, replayed=False))
+        status, body = standing[key]
+        results.append(Told(status, body, replayed=False))
     return results
 
 

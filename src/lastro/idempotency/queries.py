@@ -64,11 +64,20 @@ MOVE_ANSWERS = f"""
 UPDATE idempotency SET status = given.status, answer = given.answer
 FROM {given_sql(account_id="text", key="text", status="smallint", answer="bytea")}
 WHERE idempotency.account_id = given.account_id AND idempotency.key = given.key
-  AND idempotency.status IS NULL"""
+  AND idempotency.status IS NULL
+RETURNING idempotency.account_id, idempotency.key"""
 
 
-async def move_answers(tx: Connection, answers: Iterable[Answer]) -> None:
-    """Store answers, only where none is stored yet: the first one stands for ever."""
+async def move_answers(tx: Connection, answers: Iterable[Answer]) -> dict[tuple[str, str], tuple[int, bytes]]:
+    """Store answers where none is stored yet, and return the one that stands under each key, for ever."""
     rows = sorted(answers)
-    if rows:
-        await tx.execute(MOVE_ANSWERS, *columns(rows, 4))
+    if not rows:
+        return {}
+    new = {(row[0], row[1]) for row in await tx.fetch(MOVE_ANSWERS, *columns(rows, 4))}
+    standing = {(a.account_id, a.key): (a.status, a.body) for a in rows if (a.account_id, a.key) in new}
+    older = [Claim(a.account_id, a.key, b"", "") for a in rows if (a.account_id, a.key) not in new]
+    if older:
+        for name, row in (await list_stored(tx, older)).items():
+            if row.status is not None and row.answer is not None:
+                standing[name] = (row.status, row.answer)
+    return standing

@@ -1,5 +1,6 @@
 """The rules of the ledger as plain functions: legs, running balances, totals, the hash chain."""
 
+import functools
 import hashlib
 from collections.abc import Iterable
 from datetime import datetime
@@ -136,11 +137,17 @@ def chain_hash(previous: bytes, movement: Movement, entries: Iterable[Entry]) ->
         f"{movement.account_id}|{movement.movement_id}|{movement.seq}|{movement.type}|{movement.source}"
         f"|{movement.fee_cents}|{movement.reverses_id}|{movement.total_credits_cents}"
         f"|{movement.total_debits_cents}|{movement.total_credits_count}|{movement.total_debits_count}"
-        f"|{movement.balance_cents}|{movement.at.timestamp():.3f}"
+        f"|{movement.balance_cents}|{_stamp(movement.at)}"
     )
     lines = "".join(
         f"/{e.leg}|{e.entry_id}|{e.book}|{e.kind}|{e.amount_cents}|{e.seq}|{e.balance_after_cents}"
-        f"|{e.at.timestamp():.3f}"
+        f"|{_stamp(e.at)}"
         for e in entries
     )
     return hashlib.sha256(previous + head.encode() + lines.encode()).digest()
+
+
+@functools.lru_cache(maxsize=64)
+def _stamp(at: datetime) -> str:
+    """Write an instant to the millisecond; a batch asks for the same one many times."""
+    return f"{at.timestamp():.3f}"

@@ -1,5 +1,6 @@
 """The rules of sending as plain functions: drafts, refusals in their order, movements, check times."""
 
+import functools
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -154,7 +155,13 @@ def _record(
 
 def beneficiary_of(payout: Payout) -> Party:
     """Return the beneficiary as it was at send time."""
-    return Party(**msgspec.json.decode(payout.beneficiary))
+    return _party(payout.beneficiary)
+
+
+@functools.lru_cache(maxsize=4_096)
+def _party(text: str) -> Party:
+    """Read a stored party; one payout asks several times on its way."""
+    return Party(**msgspec.json.decode(text))
 
 
 def hold_posting(payout: Payout, account: Account) -> Posting:

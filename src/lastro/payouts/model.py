@@ -106,6 +106,13 @@ _ROWS: dict[Fact, tuple[Step | Reading, ...]] = {
     Fact.RETURNED_IN_FULL: (_EARLY, _EARLY, _EARLY, _all_back, _ALARM, _ALARM, _ALARM, _EARLY),
 }  # fmt: skip
 
+# Facts that no status lets touch the ledger: a batch of these alone needs no account's terms.
+KEEPS_BOOKS = frozenset(
+    fact
+    for fact, row in _ROWS.items()
+    if all(not isinstance(step, Step) or step.books is Books.KEEP for step in row)
+)
+
 STEPS: dict[tuple[PayoutStatus, Fact], Step | Reading] = {
     (status, fact): row[column] for fact, row in _ROWS.items() for column, status in enumerate(PayoutStatus)
 }

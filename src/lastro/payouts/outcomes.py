@@ -7,8 +7,7 @@ import msgspec
 
 from lastro.accounts.queries import list_accounts, load_holder
 from lastro.idempotency.actions import Told
-from lastro.idempotency.decide import Claim
-from lastro.idempotency.queries import Answer, list_stored, move_answers
+from lastro.idempotency.queries import Answer, move_answers
 from lastro.kit.crash import crash_point
 from lastro.kit.errors import LastroError, NotFound
 from lastro.ledger.actions import write
@@ -16,7 +15,7 @@ from lastro.ledger.queries import insert_facts, list_facts, lock_balances, move_
 from lastro.limits.queries import list_consumed, put_consumed
 from lastro.outbox.model import Alarm
 from lastro.outbox.queries import insert_alarms, insert_events
-from lastro.payouts.model import OPEN, Fact, Payout
+from lastro.payouts.model import KEEPS_BOOKS, OPEN, Fact, Payout
 from lastro.payouts.operator_queries import AlarmName, Audit, insert_audits, list_open_alarms
 from lastro.payouts.queries import insert_handovers, list_by_id, move_marks, move_payouts
 from lastro.payouts.steps import RETURN, Batch, Learn, apply_news
@@ -43,7 +42,8 @@ async def learn_all(
     account_ids = [c.account_id for c in commands]
     balances = await lock_balances(tx, account_ids)
     now = services.clock.now()
-    accounts = await list_accounts(tx, account_ids)
+    touches_books = any(news.fact not in KEEPS_BOOKS for c in commands for news in c.news)
+    accounts = await list_accounts(tx, account_ids) if touches_books else {}
     payouts = await list_by_id(tx, [(c.account_id, c.payout_id) for c in commands])
     returns = [(c.account_id, RETURN, n.returned.return_id) for c in commands for n in c.news if n.returned]
     known = await list_facts(tx, returns) if returns else set()
@@ -173,12 +173,10 @@ async def _answer(
         for _, command, p in asked
         if command.render is not None
     }
-    await move_answers(tx, answers.values())
-    stored = await list_stored(tx, [Claim(p.account_id, p.idempotency_key, b"", "") for _, _, p in asked])
+    standing = await move_answers(tx, answers.values())
     for index, _, payout in asked:
-        row = stored[payout.account_id, payout.idempotency_key]
-        if row.status is not None and row.answer is not None:
-            results[index] = Learned(payout, Told(row.status, row.answer, replayed=False))
+        status, body = standing[payout.account_id, payout.idempotency_key]
+        results[index] = Learned(payout, Told(status, body, replayed=False))
     return results
 
 

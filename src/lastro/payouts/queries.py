@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from operator import attrgetter
 
 from lastro.kit.ids import id_floor
 from lastro.payouts.model import MARKED, OPEN, Handover, Lookup, Payout, PayoutStatus
@@ -11,24 +12,25 @@ from lastro.store.rows import columns, given_sql, insert_sql
 PAYOUT_COLUMNS = ", ".join(Payout._fields)
 _QUALIFIED = ", ".join(f"payouts.{name}" for name in Payout._fields)
 
-INSERT_PAYOUTS = insert_sql(
-    "payouts",
-    account_id="text", payout_id="text", movement_id="text", payment_method="text", pix_key="text",
-    pix_key_type="text", qr_code="text", qr_code_decode_id="text", txid="text", amount_cents="bigint",
-    fee_cents="bigint", description="text", status="text", end_to_end_id="text", reference="text",
-    provider_code="text", refund_end_to_end_id="text", refunded_cents="bigint", submitted_at="timestamptz",
-    submit_before="timestamptz", paid_at="timestamptz", last_polled_at="timestamptz",
-    next_poll_at="timestamptz", poll_attempts="int", not_found_count="int", last_error="text",
-    provider_response="json", provider_status_code="text", resolved_at="timestamptz", external_ref="text",
-    idempotency_key="text", window_start="timestamptz", receiver_account_id="text", beneficiary="json",
-    created_at="timestamptz", updated_at="timestamptz",
-)  # fmt: skip
+# What a new payout says; the columns that its outcome fills have their defaults.
+_NEW = {
+    "account_id": "text", "payout_id": "text", "movement_id": "text", "payment_method": "text",
+    "pix_key": "text", "pix_key_type": "text", "qr_code": "text", "qr_code_decode_id": "text", "txid": "text",
+    "amount_cents": "bigint", "fee_cents": "bigint", "description": "text", "status": "text",
+    "end_to_end_id": "text", "reference": "text", "submitted_at": "timestamptz",
+    "submit_before": "timestamptz", "next_poll_at": "timestamptz", "external_ref": "text",
+    "idempotency_key": "text", "window_start": "timestamptz", "receiver_account_id": "text",
+    "beneficiary": "json", "created_at": "timestamptz", "updated_at": "timestamptz",
+}  # fmt: skip
+_new_values = attrgetter(*_NEW)
+
+INSERT_PAYOUTS = insert_sql("payouts", **_NEW)
 
 
 async def insert_payouts(tx: Connection, payouts: Sequence[Payout]) -> None:
     """Store new payouts."""
     if payouts:
-        await tx.execute(INSERT_PAYOUTS, *columns(payouts, len(Payout._fields)))
+        await tx.execute(INSERT_PAYOUTS, *columns(map(_new_values, payouts), len(_NEW)))
 
 
 LOAD_PAYOUT = f"SELECT {PAYOUT_COLUMNS} FROM payouts WHERE account_id = $1 AND payout_id = $2"
@@ -163,29 +165,43 @@ async def list_payouts(
     return [Payout(*row) for row in rows]
 
 
-_UPDATED = {
-    "movement_id": "text", "status": "text", "provider_code": "text", "refund_end_to_end_id": "text",
-    "refunded_cents": "bigint", "paid_at": "timestamptz", "last_polled_at": "timestamptz",
-    "next_poll_at": "timestamptz", "poll_attempts": "int", "not_found_count": "int", "last_error": "text",
-    "provider_response": "json", "provider_status_code": "text", "resolved_at": "timestamptz",
-    "updated_at": "timestamptz",
+_ON_THE_WAY = {
+    "status": "text", "provider_code": "text", "last_polled_at": "timestamptz", "next_poll_at": "timestamptz",
+    "poll_attempts": "int", "not_found_count": "int", "last_error": "text", "updated_at": "timestamptz",
+}  # fmt: skip
+_AT_THE_END = _ON_THE_WAY | {
+    "movement_id": "text", "refund_end_to_end_id": "text", "refunded_cents": "bigint",
+    "paid_at": "timestamptz", "provider_response": "json", "provider_status_code": "text",
+    "resolved_at": "timestamptz",
 }  # fmt: skip
 
-MOVE_PAYOUTS = f"""
-UPDATE payouts SET {", ".join(f"{name} = given.{name}" for name in _UPDATED)}
-FROM {given_sql(account_id="text", payout_id="text", was_status="text", **_UPDATED)}
+
+def _move_sql(changed: dict[str, str]) -> str:
+    return f"""
+UPDATE payouts SET {", ".join(f"{name} = given.{name}" for name in changed)}
+FROM {given_sql(account_id="text", payout_id="text", was_status="text", **changed)}
 WHERE payouts.account_id = given.account_id AND payouts.payout_id = given.payout_id
   AND payouts.status = given.was_status"""
 
 
+MOVE_ON_THE_WAY = _move_sql(_ON_THE_WAY)
+MOVE_AT_THE_END = _move_sql(_AT_THE_END)
+
+
 async def move_payouts(tx: Connection, moves: Iterable[tuple[str, Payout]]) -> None:
     """Write payouts under their account's lock: (the status that was read, the payout as it becomes)."""
-    rows = sorted(
-        (payout.account_id, payout.payout_id, was, *(getattr(payout, name) for name in _UPDATED))
-        for was, payout in moves
-    )
+    moves = list(moves)
+    on_the_way = [(was, payout) for was, payout in moves if payout.status in OPEN]
+    at_the_end = [(was, payout) for was, payout in moves if payout.status not in OPEN]
+    await _move(tx, MOVE_ON_THE_WAY, _ON_THE_WAY, on_the_way)
+    await _move(tx, MOVE_AT_THE_END, _AT_THE_END, at_the_end)
+
+
+async def _move(tx: Connection, sql: str, changed: dict[str, str], moves: list[tuple[str, Payout]]) -> None:
+    values = attrgetter(*changed)
+    rows = sorted((payout.account_id, payout.payout_id, was, *values(payout)) for was, payout in moves)
     if rows:
-        done = await tx.execute(MOVE_PAYOUTS, *columns(rows, len(_UPDATED) + 3))
+        done = await tx.execute(sql, *columns(rows, len(changed) + 3))
         if done != f"UPDATE {len(rows)}":
             raise RuntimeError(f"{done} of {len(rows)} payouts: a status changed without the account's lock")
 

@@ -165,11 +165,11 @@ def _fact_of(batch: Batch, payout: Payout, news: News) -> Fact | None:
 def _take(batch: Batch, payout: Payout, step: Step, news: News) -> Payout:
     """Make one step: the ledger, the event, the record."""
     after = payout._replace(status=step.to, updated_at=batch.now)
-    account = batch.accounts[payout.account_id]
     if step.alarm:
         batch.alarm(payout, "payout_after_all", f"{news.fact} after {payout.status}")
     if step.books is Books.KEEP:
         return after._replace(last_error=news.message or after.last_error)
+    account = batch.accounts[payout.account_id]
     if step.books is Books.REVERSE:
         return _reverse(batch, after, account, news)
     if step.books is Books.CREDIT_BACK:

@@ -7,6 +7,7 @@ Charges and refunds have no destination to tell a scenario by, so three amounts 
 - a refund of R$ 666.03 is accepted and goes through 30 s later.
 """
 
+import functools
 import hashlib
 import re
 from collections.abc import Sequence
@@ -185,6 +186,7 @@ def refund_at(order: RefundOrder, *, now: datetime) -> datetime:
     return now + timedelta(seconds=SLOW_REFUND_S) if slow else now
 
 
+@functools.lru_cache(maxsize=4_096)
 def holder_of(pix_key: str) -> Party:
     """Invent the holder of an outside Pix key: always the same for the same key."""
     digest = hashlib.sha256(pix_key.encode()).digest()

@@ -93,7 +93,9 @@ async def find_holders(_: Services, tx: Connection, pix_keys: Sequence[str]) -> 
     return [found.get(pix_key) for pix_key in pix_keys]
 
 
-DICT: LaneSpec[Services, str, Holder | None] = LaneSpec("sandbox.dict", find_holders, lambda _: "")
+DICT: LaneSpec[Services, str, Holder | None] = LaneSpec(
+    "sandbox.dict", find_holders, lambda _: "", reads_only=True
+)
 
 
 class SandboxProvider:
@@ -300,7 +302,7 @@ class SandboxProvider:
         )
 
     async def list_settled(self, since: datetime, until: datetime) -> Statement | Unknown:
-        """List credits and orders of an interval."""
+        """List credits, orders and returns of an interval."""
         if await self._fails_before() or self._loses_answer():
             return Unknown("the provider answered 500")
         credits_ = await queries.list_credits(self._pool, since, until)
@@ -310,7 +312,8 @@ class SandboxProvider:
             by_account.setdefault(row.account_id, []).append(row.reference)
         for account_id, references in by_account.items():
             orders += await self._views(account_id, sorted(set(references)))
-        return Statement(credits_, tuple(orders))
+        returns = await queries.list_returned(self._pool, since, min(until, self._clock.now()))
+        return Statement(credits_, tuple(orders), returns)
 
     def _party(self, holder: Holder) -> Party:
         return Party(

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from lastro.provider.port import Credit, Party, Return
+from lastro.provider.port import Credit, Party, RefundStatus, RefundView, Return, Returned
 from lastro.sandbox.model import Forced, SandboxCharge, Submission
 from lastro.store.pool import Connection, Pool
 from lastro.store.rows import columns, insert_sql
@@ -84,6 +84,23 @@ async def list_returns(pool: Pool, account_id: str, originals: Sequence[str]) ->
     for row in await pool.fetch(LIST_RETURNS, account_id, list(originals)):
         found.setdefault(row["original"], []).append(Return(row["return_id"], row["amount_cents"], row["at"]))
     return found
+
+
+LIST_RETURNED = """
+SELECT r.account_id, c.txid, r.return_id, r.amount_cents, r.original, r.at
+FROM sandbox_returns r
+LEFT JOIN sandbox_credits c ON c.account_id = r.account_id AND c.end_to_end_id = r.original
+WHERE r.at >= $1 AND r.at < $2 ORDER BY r.at, r.return_id LIMIT 100000"""
+
+
+async def list_returned(pool: Pool, since: datetime, until: datetime) -> tuple[Returned, ...]:
+    """Return what went back in an interval, by whomever."""
+    return tuple(
+        Returned(account_id, txid, RefundView(return_id, RefundStatus.SETTLED, amount_cents, original, at))
+        for account_id, txid, return_id, amount_cents, original, at in await pool.fetch(
+            LIST_RETURNED, since, until
+        )
+    )
 
 
 LOAD_RETURN = """

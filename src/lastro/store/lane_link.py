@@ -36,13 +36,16 @@ class Link:
         Cutting wakes whoever waits on the connection at once. A time-out alone would not: it rolls back
         first, and a frozen server does not answer that either.
         """
+        async with self.reading() as connection, connection.transaction(isolation="read_committed"):
+            yield connection
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Connection]:
+        """Lend the connection for a while that ends in time, without a transaction."""
         connection = await self._opened()
         cut = asyncio.get_running_loop().call_later(self._timeout_s, connection.terminate)
         try:
-            async with (
-                asyncio.timeout(self._timeout_s + GRACE_S),
-                connection.transaction(isolation="read_committed"),
-            ):
+            async with asyncio.timeout(self._timeout_s + GRACE_S):
                 yield connection
         finally:
             cut.cancel()
