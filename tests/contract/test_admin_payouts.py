@@ -8,20 +8,17 @@ import sys
 import asyncpg
 import pytest
 
-from tests.support.payouts import assert_sound, events_of, pay, record, until_status
-from tests.support.service import Service
+from tests.support.payouts import assert_sound, clocked_service, events_of, pay, record, until_status
 
 ALARM = {"id", "pixAccountId", "kind", "subject", "detail", "createdAt", "resolvedAt", "resolution"}
 
 
 @pytest.fixture(scope="module")
 async def own():
-    """A service of its own: its payouts grow a day old."""
-    service = Service()
-    service.start()
+    """The service whose clock may be moved."""
+    service = clocked_service()
     yield service
     await service.close()
-    service.destroy()
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from lastro.kit.clock import SAO_PAULO
-from tests.support.payouts import assert_sound, pay
-from tests.support.service import Service
+from tests.support.payouts import assert_sound, clocked_service, pay
 
 LIMITS = {"perTransactionCents", "dailyCents", "nightCents", "daily", "night", "spendableNowCents"}
 WINDOW = {"windowStart", "windowEnd", "consumedCents", "remainingCents"}
@@ -15,12 +14,10 @@ WINDOW = {"windowStart", "windowEnd", "consumedCents", "remainingCents"}
 
 @pytest.fixture(scope="module")
 async def clocked():
-    """A service of its own: these tests move its clock across 06:00 and 20:00."""
-    service = Service()
-    service.start()
+    """The service whose clock may be moved."""
+    service = clocked_service()
     yield service
     await service.close()
-    service.destroy()
 
 
 async def now_of(service) -> datetime:

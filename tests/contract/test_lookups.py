@@ -6,8 +6,8 @@ import re
 import pytest
 
 from lastro.kit.brcode import write_dynamic, write_static
-from tests.support.payouts import record
-from tests.support.service import Service, new_key, random_cpf
+from tests.support.payouts import clocked_service, record
+from tests.support.service import new_key, random_cpf
 
 LOOKUP = {
     "id", "key", "keyType", "owner", "bankName", "ispb", "branch", "account", "accountType", "cached",
@@ -23,12 +23,10 @@ BRT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}-03:00")
 
 @pytest.fixture(scope="module")
 async def clocked():
-    """A service of its own: these tests move its clock."""
-    service = Service()
-    service.start()
+    """The service whose clock may be moved."""
+    service = clocked_service()
     yield service
     await service.close()
-    service.destroy()
 
 
 @pytest.fixture

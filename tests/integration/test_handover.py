@@ -6,16 +6,11 @@ import asyncpg
 import pytest
 
 from tests.support.payouts import assert_sound, events_of, record, until_status
-from tests.support.service import Service
 
 
-@pytest.fixture(scope="module")
-async def own():
-    service = Service()
-    service.start()
-    yield service
-    await service.close()
-    service.destroy()
+@pytest.fixture
+def own(service):
+    return service
 
 
 @pytest.fixture

@@ -5,16 +5,12 @@ import asyncio
 import pytest
 
 from tests.support.payouts import assert_sound, entries_of, events_of, pay, record, until_status
-from tests.support.service import Service, new_key
+from tests.support.service import new_key
 
 
-@pytest.fixture(scope="module")
-async def own():
-    service = Service()
-    service.start()
-    yield service
-    await service.close()
-    service.destroy()
+@pytest.fixture
+def own(service):
+    return service
 
 
 async def test_two_hundred_payouts_on_funds_for_a_hundred(own):

@@ -7,8 +7,7 @@ import asyncpg
 import pytest
 
 from lastro.kit.ids import alphanumeric
-from tests.support.payouts import assert_sound, events_of, pay, record, until_status
-from tests.support.service import Service
+from tests.support.payouts import assert_sound, clocked_service, events_of, pay, record, until_status
 
 FEE = 30
 START = 1_000_000
@@ -16,12 +15,10 @@ START = 1_000_000
 
 @pytest.fixture(scope="module")
 async def own():
-    """A service of its own: these tests move its clock."""
-    service = Service()
-    service.start()
+    """The service whose clock may be moved."""
+    service = clocked_service()
     yield service
     await service.close()
-    service.destroy()
 
 
 @pytest.fixture

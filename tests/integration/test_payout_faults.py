@@ -6,8 +6,8 @@ from collections import Counter
 import asyncpg
 import pytest
 
-from tests.support.payouts import assert_sound, events_of, pay, record, until_status
-from tests.support.service import Service, new_key
+from tests.support.payouts import assert_sound, clocked_service, events_of, pay, record, until_status
+from tests.support.service import new_key
 
 START, FEE, CENTS = 1_000_000, 7, 100
 FINAL = {"SUCCEEDED", "FAILED", "CANCELLED", "REFUNDED"}
@@ -20,11 +20,10 @@ ENDS = {
 
 @pytest.fixture(scope="module")
 async def own():
-    service = Service()
-    service.start()
+    """The service whose clock may be moved."""
+    service = clocked_service()
     yield service
     await service.close()
-    service.destroy()
 
 
 async def faults(service, **rates):
@@ -45,7 +44,7 @@ async def insist(service, account, to, *, attempts=60):
 
 async def until_all_final(service, account, count):
     """Let business time fly until no payout is open; silence counts only after the last instant to send."""
-    await asyncio.sleep(6)
+    await asyncio.sleep(12)
 
     async def probe():
         await service.advance(200)

@@ -1,5 +1,6 @@
 """Payouts for tests: values without a database, and the few requests that every payout test makes."""
 
+import atexit
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
@@ -16,6 +17,7 @@ from lastro.provider.port import Party
 from tests.support.service import Reply, Service, TestAccount
 
 NOON = datetime(2026, 7, 1, 15, tzinfo=UTC)  # 12:00 in Sao Paulo
+FINAL = {"SUCCEEDED", "FAILED", "CANCELLED", "REFUNDED"}
 ACCOUNT_ID = "caccount00000000000000000"
 PARTY = Party("Ana Lima", "52998224725", "18236120", "Nu Pagamentos S.A.", "0001", "1234567", "CACC")
 
@@ -100,6 +102,19 @@ def batch_of(
         {},
         now=now,
     )
+
+
+# --- a service whose clock may be moved ------------------------------------------------------------
+
+_clocked: list[Service] = []
+
+
+def clocked_service() -> Service:
+    """One service for all tests that move the clock, started when the first of them asks."""
+    if not _clocked:
+        _clocked.append(Service().start())
+        atexit.register(_clocked[0].destroy)
+    return _clocked[0]
 
 
 # --- over HTTP --------------------------------------------------------------------------------------
