@@ -3,10 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --require-hashes
-export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format docs test-browser test-crash test-load test-model bench bench-quick lock clean
+.PHONY: help setup run test check format docs test-browser test-crash test-load test-model bench bench-quick bench-growth lock clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,11 +43,19 @@ test-load: $(VENV)/.dev ## the tests that take minutes: a million rows, ten thou
 test-model: $(VENV)/.dev ## the concurrent model checker: make test-model STEPS=10000 SEED=1
 	$(BIN)/python -m tests.model.run --faults --steps $(or $(STEPS),10000) --seed $(or $(SEED),1)
 
-bench: $(VENV)/.dev ## every figure of the speed table, as ratios taken in one run
+bench/.venv/.done: bench/requirements.lock
+	$(PYTHON) -m venv bench/.venv
+	bench/.venv/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r bench/requirements.lock
+	@touch $@
+
+bench: $(VENV)/.dev bench/.venv/.done ## every figure of the speed table, as ratios taken in one run (25 minutes, idle machine)
 	$(BIN)/python -m bench.run
 
-bench-quick: $(VENV)/.dev ## the same in under three minutes
+bench-quick: $(VENV)/.dev bench/.venv/.done ## the same rows on small data, one short round
 	$(BIN)/python -m bench.run --quick
+
+bench-growth: $(VENV)/.dev ## longer histories and more accounts, drawn to docs/explanation/growth.svg
+	$(BIN)/python -m bench.growth
 
 check: $(VENV)/.dev ## format, lint, types, layers, unit tests: under 30 s
 	$(BIN)/ruff format --check --quiet .
@@ -67,6 +74,8 @@ docs: $(VENV)/.dev ## write the generated reference pages and the schema
 lock: $(VENV)/.dev ## renew the locked dependencies (needs uv)
 	for n in run dev; do uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header --no-annotate --quiet --upgrade requirements/$$n.in --output-file requirements/$$n.lock; done
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+	  --quiet --upgrade bench/requirements.in --output-file bench/requirements.lock
 
 clean: ## remove the virtual environment and caches (never a data directory)
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) bench/.venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -86,14 +86,16 @@ async def list_external_refs(tx: Connection, refs: Iterable[tuple[str, str]]) ->
     return {(row[0], row[1]) for row in rows}
 
 
-# One index walk for each (variant, status) pair that the filter lets through, merged and cut.
+# One index walk for each (variant, status) pair that the filter lets through, merged and cut. Compared as
+# rows, because with equalities the planner may walk the primary key past everything of another kind.
 LIST_CHARGES = f"""
 SELECT page.* FROM unnest($2::text[], $3::text[]) AS kind (variant, status)
 CROSS JOIN LATERAL (
     SELECT {CHARGE_COLUMNS} FROM charges
-    WHERE account_id = $1 AND variant = kind.variant AND status = kind.status
-      AND charge_id < $4 AND charge_id >= $5
-    ORDER BY charge_id DESC LIMIT $6
+    WHERE account_id = $1
+      AND (variant, status, charge_id) < (kind.variant, kind.status, $4)
+      AND (variant, status, charge_id) >= (kind.variant, kind.status, $5)
+    ORDER BY variant DESC, status DESC, charge_id DESC LIMIT $6
 ) AS page
 ORDER BY charge_id DESC LIMIT $6"""
 

@@ -86,9 +86,10 @@ LEFT JOIN LATERAL (
     SELECT walk.* FROM unnest($6::text[], $7::text[]) AS kind (type, source)
     CROSS JOIN LATERAL (
         SELECT {_COLUMNS} FROM movements
-        WHERE account_id = $1 AND type = kind.type AND source = kind.source
-          AND (at, seq) < ($2, $3::bigint) AND at >= $4
-        ORDER BY at DESC, seq DESC LIMIT $5
+        WHERE account_id = $1
+          AND (type, source, at, seq) < (kind.type, kind.source, $2, $3::bigint)
+          AND (type, source, at) >= (kind.type, kind.source, $4)
+        ORDER BY type DESC, source DESC, at DESC, seq DESC LIMIT $5
     ) AS walk
     ORDER BY at DESC, seq DESC LIMIT $5
 ) AS page ON true

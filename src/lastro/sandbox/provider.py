@@ -98,6 +98,30 @@ DICT: LaneSpec[Services, str, Holder | None] = LaneSpec(
 )
 
 
+async def view_orders(
+    services: Services, tx: Connection, asked: Sequence[list[queries.OrderName]]
+) -> Sequence[list[OrderView]]:
+    """Say what has become of the orders of many callers, in three statements."""
+    orders = [order for group in asked for order in group]
+    logged = await queries.list_submissions(tx, orders)
+    forced = await queries.list_forced(tx, orders)
+    returns = await queries.list_returns(tx, [(row.account_id, row.end_to_end_id) for row in logged.values()])
+    now = services.clock.now()
+
+    def view(order: queries.OrderName) -> OrderView:
+        row = logged.get(order)
+        if row is None:
+            return OrderView(*order, OrderStatus.NOT_FOUND)
+        return fate(row, forced.get(order), returns.get(row.end_to_end_id, []), now=now)
+
+    return [[view(order) for order in group] for group in asked]
+
+
+ORDERS: LaneSpec[Services, list[queries.OrderName], list[OrderView]] = LaneSpec(
+    "sandbox.orders", view_orders, lambda orders: orders[0][0] if orders else "", reads_only=True
+)
+
+
 class SandboxProvider:
     """What happens to an order follows from the order itself; what a person forces is stored."""
 
@@ -163,20 +187,7 @@ class SandboxProvider:
         return await self._views(account_id, references)
 
     async def _views(self, account_id: str, references: Sequence[str]) -> list[OrderView]:
-        logged = await queries.list_submissions(self._pool, account_id, references)
-        forced = await queries.list_forced(self._pool, account_id, references)
-        returns = await queries.list_returns(
-            self._pool, account_id, [submission.end_to_end_id for submission in logged.values()]
-        )
-        now = self._clock.now()
-        views: list[OrderView] = []
-        for reference in references:
-            row = logged.get(reference)
-            if row is None:
-                views.append(OrderView(account_id, reference, OrderStatus.NOT_FOUND))
-            else:
-                views.append(fate(row, forced.get(reference), returns.get(row.end_to_end_id, []), now=now))
-        return views
+        return await self._lanes.submit(ORDERS, [(account_id, reference) for reference in references])
 
     async def create_charge(self, charge: ChargeOrder) -> ChargeCreated | Rejected | Unknown:
         """Register a charge; the same txid again gives the same code."""
@@ -207,7 +218,7 @@ class SandboxProvider:
             return ChargeView(ChargeStatus.NOT_FOUND)
         credits_ = await queries.list_credits_of_charge(self._pool, account_id, txid)
         found = await queries.list_returns(
-            self._pool, account_id, [credit.end_to_end_id for credit in credits_]
+            self._pool, [(account_id, credit.end_to_end_id) for credit in credits_]
         )
         returns = tuple(
             RefundView(item.return_id, RefundStatus.SETTLED, item.amount_cents, original, item.at)
@@ -237,7 +248,7 @@ class SandboxProvider:
             return Unknown("the provider answered 500")
         now = self._clock.now()
         original = await queries.load_credit(self._pool, order.account_id, order.end_to_end_id)
-        found = await queries.list_returns(self._pool, order.account_id, [order.end_to_end_id])
+        found = await queries.list_returns(self._pool, [(order.account_id, order.end_to_end_id)])
         refusal = refund_refusal(order, original, found.get(order.end_to_end_id, ()), now=now)
         if refusal is None:
             await self._pool.execute(

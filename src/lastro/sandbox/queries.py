@@ -9,7 +9,7 @@ import msgspec
 from lastro.provider.port import Credit, Party, RefundStatus, RefundView, Return, Returned
 from lastro.sandbox.model import Forced, SandboxCharge, Submission
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import columns, insert_sql
+from lastro.store.rows import columns, given_sql, insert_sql
 
 INSERT_SUBMISSIONS = insert_sql(
     "sandbox_submissions",
@@ -28,15 +28,20 @@ _SUBMISSION = (
     "account_id, reference, submission_id, end_to_end_id, amount_cents, pix_key, arrived, submitted_at"
 )
 
+OrderName = tuple[str, str]
+
 LIST_SUBMISSIONS = f"""
-SELECT {_SUBMISSION} FROM sandbox_submissions WHERE account_id = $1 AND reference = ANY($2::text[])
-ORDER BY reference, arrived, submission_id DESC"""
+SELECT {", ".join(f"logged.{name}" for name in Submission._fields)}
+FROM {given_sql(account_id="text", reference="text")}
+JOIN sandbox_submissions AS logged
+    ON logged.account_id = given.account_id AND logged.reference = given.reference
+ORDER BY logged.account_id, logged.reference, arrived, submission_id DESC"""
 
 
-async def list_submissions(pool: Pool, account_id: str, references: Sequence[str]) -> dict[str, Submission]:
-    """Return the first submission that arrived of each order."""
-    rows = await pool.fetch(LIST_SUBMISSIONS, account_id, list(references))
-    return {row["reference"]: Submission(*row) for row in rows}
+async def list_submissions(db: Connection, orders: Iterable[OrderName]) -> dict[OrderName, Submission]:
+    """Return the first submission that arrived of each order, by (account, reference)."""
+    rows = await db.fetch(LIST_SUBMISSIONS, *columns(sorted(set(orders)), 2))
+    return {(row["account_id"], row["reference"]): Submission(*row) for row in rows}
 
 
 LIST_SUBMITTED = f"""
@@ -53,15 +58,17 @@ LIST_DOUBLE_SUBMISSIONS = """
 SELECT account_id, reference, count(*) AS times FROM sandbox_submissions
 GROUP BY account_id, reference HAVING count(*) > 1 LIMIT 100"""
 
-LIST_FORCED = """
-SELECT account_id, reference, status, code, at FROM sandbox_forced
-WHERE account_id = $1 AND reference = ANY($2::text[])"""
+LIST_FORCED = f"""
+SELECT {", ".join(f"forced.{name}" for name in Forced._fields)}
+FROM {given_sql(account_id="text", reference="text")}
+JOIN sandbox_forced AS forced
+    ON forced.account_id = given.account_id AND forced.reference = given.reference"""
 
 
-async def list_forced(pool: Pool, account_id: str, references: Sequence[str]) -> dict[str, Forced]:
-    """Return what a person forced on orders."""
-    rows = await pool.fetch(LIST_FORCED, account_id, list(references))
-    return {row["reference"]: Forced(*row) for row in rows}
+async def list_forced(db: Connection, orders: Iterable[OrderName]) -> dict[OrderName, Forced]:
+    """Return what a person forced on orders, by (account, reference)."""
+    rows = await db.fetch(LIST_FORCED, *columns(sorted(set(orders)), 2))
+    return {(row["account_id"], row["reference"]): Forced(*row) for row in rows}
 
 
 INSERT_FORCED = """
@@ -73,15 +80,19 @@ INSERT_RETURN = """
 INSERT INTO sandbox_returns (account_id, return_id, original, amount_cents, at) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (account_id, return_id) DO NOTHING"""
 
-LIST_RETURNS = """
-SELECT original, return_id, amount_cents, at FROM sandbox_returns
-WHERE account_id = $1 AND original = ANY($2::text[]) ORDER BY at, return_id"""
+LIST_RETURNS = f"""
+SELECT original, return_id, amount_cents, at FROM {given_sql(account_id="text", end_to_end_id="text")}
+JOIN sandbox_returns AS returned
+    ON returned.account_id = given.account_id AND returned.original = given.end_to_end_id
+ORDER BY at, return_id"""
 
 
-async def list_returns(pool: Pool, account_id: str, originals: Sequence[str]) -> dict[str, list[Return]]:
-    """Return what came back of orders or credits, by their end-to-end id."""
+async def list_returns(
+    db: Connection | Pool, originals: Iterable[tuple[str, str]]
+) -> dict[str, list[Return]]:
+    """Return what came back of the orders or credits (account, end-to-end id), by their end-to-end id."""
     found: dict[str, list[Return]] = {}
-    for row in await pool.fetch(LIST_RETURNS, account_id, list(originals)):
+    for row in await db.fetch(LIST_RETURNS, *columns(sorted(set(originals)), 2)):
         found.setdefault(row["original"], []).append(Return(row["return_id"], row["amount_cents"], row["at"]))
     return found
 
