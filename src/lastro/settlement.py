@@ -17,7 +17,7 @@ from lastro.charges.actions import Render, in_time, register
 from lastro.charges.decide import expiry_check, next_try, step
 from lastro.charges.endings import END, End
 from lastro.charges.model import EXPIRY_RETRY_S, Charge, ChargeStatus, Fact
-from lastro.charges.queries import load_charge, load_listed_until, put_listed_until
+from lastro.charges.queries import list_by_txid, load_charge, load_listed_until, put_listed_until
 from lastro.charges.receive import RECEIVE, fact_of
 from lastro.charges.returns import LEARN, RETURN, Learn
 from lastro.kit.crash import crash_point
@@ -26,10 +26,10 @@ from lastro.kit.ids import new_id
 from lastro.ledger.queries import list_facts
 from lastro.outbox.model import new_alarm
 from lastro.outbox.queries import insert_alarms
-from lastro.payouts.polling import check
+from lastro.payouts.polling import check_answered
 from lastro.payouts.queries import CLOSE_HANDOVER, load_handover, load_payout_by_any_end_to_end_id
 from lastro.provider import port
-from lastro.provider.port import ChargeView, Credit, Party, RefundView, Unknown
+from lastro.provider.port import ChargeView, Credit, Party, RefundView, Returned, Unknown
 from lastro.provider.queries import Notification, insert_notification, load_notification
 from lastro.services import Services
 from lastro.store.work import Work, WorkKind, delete_work, put_work, take_work
@@ -158,8 +158,7 @@ async def _apply(services: Services, notice: Notice) -> bool:
     payout = await load_payout_by_any_end_to_end_id(services.pool, *notice)
     if payout is None:
         return False
-    await check(services, [payout], None)
-    return True
+    return await check_answered(services, payout)
 
 
 async def _is_known(services: Services, notice: ChargeReturn) -> bool:
@@ -270,6 +269,10 @@ async def book_missed(services: Services, since: datetime, until: datetime) -> i
             outcomes = await _book_unknown(services, listed.credits[at : at + LIST_CHUNK])
             complete = complete and None not in outcomes
             missed += outcomes.count(True)
+        for returned in await _unknown_returns(services, listed.returns):
+            booked = await _book_returned(services, returned)
+            complete = complete and booked
+            missed += booked
         since = end
     if complete:
         await put_listed_until(services.pool, until)
@@ -289,6 +292,33 @@ async def _book_unknown(services: Services, listed: Sequence[Credit]) -> list[bo
             return None
 
     return await asyncio.gather(*(receive(credit) for credit in listed if fact_of(credit) not in known))
+
+
+async def _unknown_returns(services: Services, listed: Sequence[Returned]) -> list[Returned]:
+    """Leave out the returns that are facts of ours already."""
+    facts = {(item.account_id, RETURN, item.view.return_id): item for item in listed}
+    if not facts:
+        return []
+    async with services.pool.acquire() as connection:
+        known = await list_facts(connection, facts)
+    return [item for fact, item in facts.items() if fact not in known]
+
+
+async def _book_returned(services: Services, returned: Returned) -> bool:
+    """Book a return that no notification told: False when it must be tried again."""
+    account_id, txid, view = returned
+    try:
+        if txid is None:
+            payout = await load_payout_by_any_end_to_end_id(
+                services.pool, account_id, view.end_to_end_id or ""
+            )
+            return payout is None or await check_answered(services, payout)
+        charges = await list_by_txid(services.pool, [(account_id, txid)])
+        charge = charges.get((account_id, txid))
+        return charge is None or await services.lanes.submit(LEARN, Learn(account_id, charge.charge_id, view))
+    except Exception as error:  # noqa: BLE001  one return's trouble must not hide the others
+        log.warning("missed_return_not_booked", return_id=view.return_id, error=repr(error))
+        return False
 
 
 # --- queues ---------------------------------------------------------------------------------------

@@ -193,11 +193,20 @@ class CodeView(NamedTuple):
     account_id: str | None = None
 
 
+class Returned(NamedTuple):
+    """Money that went back: of an order of ours, or of a received Pix (`txid` names its charge)."""
+
+    account_id: str
+    txid: str | None
+    view: RefundView
+
+
 class Statement(NamedTuple):
     """What the provider settled in an interval."""
 
     credits: tuple[Credit, ...]
     orders: tuple[OrderView, ...]
+    returns: tuple[Returned, ...] = ()
 
 
 class Provider(Protocol):
