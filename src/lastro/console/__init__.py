@@ -7,7 +7,18 @@ import msgspec
 
 from lastro.api.call import Answer, Call
 from lastro.api.routes import Auth, Rate, Route, Select
-from lastro.console import api_keys, assets, charges, live, overview, payouts, sandbox, statement, webhooks
+from lastro.console import (
+    api_keys,
+    assets,
+    charges,
+    live,
+    movements,
+    overview,
+    payouts,
+    sandbox,
+    statement,
+    webhooks,
+)
 from lastro.console import login as entrance
 from lastro.console.door import Handler, visited
 from lastro.identity.login import LoginDesk
@@ -79,6 +90,7 @@ def _pages() -> list[Route]:
         _page("/payouts/new", payouts.get_new_payout, "New payout"),
         _page("/payouts/{id}", payouts.get_payout, "A payout"),
         _page("/statement", statement.get_statement, "Statement"),
+        _page("/movements/{id}", movements.get_movement, "A movement, or what began it"),
         _page("/statement/export", statement.get_export, "Statement as a file"),
         _page("/webhooks", webhooks.get_webhooks, "Webhooks"),
         _page("/webhooks/new", webhooks.get_new_webhook, "New webhook"),

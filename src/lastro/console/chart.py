@@ -56,10 +56,12 @@ def draw(now: datetime, totals: Sequence[Total]) -> Chart:
     top = max((i for i, _ in sums), default=0)
     bottom = max((o for _, o in sums), default=0)
     scale = max(1, top + bottom)
-    zero_y = round(top * HEIGHT / scale) if top + bottom else HEIGHT - 1
+    # Both sides keep at least a line, so that what is small beside the rest can still be seen.
+    zero_y = min(HEIGHT - 1, max(1, round(top * HEIGHT / scale))) if top + bottom else HEIGHT - 1
     days = []
     for number, (in_cents, out_cents) in enumerate(sums):
-        up, down = _length(in_cents, scale), _length(out_cents, scale)
+        up = min(zero_y, _length(in_cents, scale))
+        down = min(HEIGHT - zero_y, _length(out_cents, scale))
         on = first + timedelta(days=number)
         days.append(Day(on, in_cents, out_cents, number * SLOT, zero_y - up, up, zero_y, down))
     return Chart(days, len(sums) * SLOT, HEIGHT, zero_y, sum(i for i, _ in sums), sum(o for _, o in sums))

@@ -59,9 +59,9 @@ def party_of(row: MovementRow) -> str:
 
 def paired(rows: Sequence[MovementRow], rows_max: int) -> list[Line]:
     """Pair movements, newest first, with the step from the older one: give one row more than is shown."""
-    older = [row.balance_cents for row in rows[1:]] + [0]
-    pairs = zip(rows, older, strict=True)
-    return [Line(row, party_of(row), row.balance_cents - was, []) for row, was in list(pairs)[:rows_max]]
+    older = [*(row.balance_cents for row in rows[1:]), 0]
+    pairs = list(zip(rows, older, strict=False))[:rows_max]
+    return [Line(row, party_of(row), row.balance_cents - was, []) for row, was in pairs]
 
 
 async def get_statement(visit: Visit) -> Answer:

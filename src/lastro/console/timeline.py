@@ -85,6 +85,13 @@ async def of_payout(services: Services, payout: Payout, base: str) -> list[Item]
     return await _with_effects(services.pool, about, items, instants)
 
 
+async def of_movement(services: Services, row: MovementRow, account_id: str, base: str) -> list[Item]:
+    """Return the life of a movement that neither a charge nor a payout began."""
+    return await _with_effects(
+        services.pool, About(account_id, row.movement_id, row.movement_id, base), [], set()
+    )
+
+
 async def _call(pool: Pool, account_id: str, key: str, began_at: datetime) -> list[Item]:
     """Return the request that began it, as its Idempotency-Key remembers it."""
     stored = await load_stored(pool, account_id, key)
@@ -99,7 +106,12 @@ async def _call(pool: Pool, account_id: str, key: str, began_at: datetime) -> li
 def _charge_states(charge: Charge) -> list[Item]:
     items = [
         Item(
-            charge.created_at, Stage.STATE, "Created", charge.txid, ChargeStatus.PENDING, charge.amount_cents
+            charge.created_at,
+            Stage.STATE,
+            "Charge created",
+            charge.txid,
+            ChargeStatus.PENDING,
+            charge.amount_cents,
         )
     ]
     if charge.paid_at:
@@ -134,7 +146,7 @@ def _payout_states(payout: Payout) -> list[Item]:
         )
     if payout.paid_at:
         items.append(
-            Item(payout.paid_at, Stage.STATE, "Settled", payout.end_to_end_id, PayoutStatus.SUCCEEDED)
+            Item(payout.paid_at, Stage.STATE, "Settlement", payout.end_to_end_id, PayoutStatus.SUCCEEDED)
         )
     if payout.status in {PayoutStatus.FAILED, PayoutStatus.CANCELLED}:
         code = " · ".join(word for word in (payout.provider_status_code, payout.last_error) if word)

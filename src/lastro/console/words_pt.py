@@ -128,6 +128,9 @@ _WORDS = {
     "cada um dos últimos 30 dias; a tabela abaixo traz os números.",
     "1 movement": "1 movimentação",
     "{count} movements": "{count} movimentações",
+    "Movement": "Movimentação",
+    "Movement id": "Id da movimentação",
+    "Pix from {name}": "Pix de {name}",
     "Name": "Nome",
     "None": "Nenhuma",
     "None.": "Nenhuma.",
@@ -162,6 +165,8 @@ _WORDS = {
 }
 
 _TIMELINE = {
+    "Charge created": "Cobrança criada",
+    "Settlement": "Liquidação",
     "All given back": "Tudo devolvido",
     "API call": "Chamada da API",
     "Asked for in the console": "Pedido no console",

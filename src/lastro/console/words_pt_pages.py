@@ -7,6 +7,8 @@ _CHARGES = {
     "30 days": "30 dias",
     "7 days": "7 dias",
     "An amount, anybody pays": "Um valor, qualquer um paga",
+    "Amount paid": "Valor pago",
+    "Given back": "Devolvido",
     "Ask the provider now": "Consultar o provedor agora",
     "Cancel this charge": "Cancelar esta cobrança",
     "Cancelled.": "Cancelada.",

@@ -58,14 +58,17 @@
   let asking = false;
   let askAgain = false;
   let timer = 0;
+  let late = false;
 
   const take = (fresh) => {
+    late = false;
     parts().forEach((part) => {
       const twin = fresh.getElementById(part.id);
       if (!twin) return;
       if (twin.dataset.every) part.dataset.every = twin.dataset.every; else delete part.dataset.every;
       const looks = face(twin);
-      if (looks === faces.get(part.id) || isBusy(part)) return;
+      if (looks === faces.get(part.id)) return;
+      if (isBusy(part)) { late = true; return; }
       faces.set(part.id, looks);
       part.replaceChildren(...document.importNode(twin, true).childNodes);
       part.classList.remove("fresh");
@@ -98,6 +101,7 @@
   const plan = () => {
     clearTimeout(timer);
     const waits = [...parts()].map((part) => Number(part.dataset.every)).filter(Boolean);
+    if (late) waits.push(3000);
     if (waits.length) timer = setTimeout(() => (document.hidden ? plan() : refresh()), Math.min(...waits));
   };
 
@@ -113,6 +117,7 @@
   };
 
   showCopyButtons(document);
+  document.querySelector(".side [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
   if (body.dataset.live) {
     parts().forEach((part) => faces.set(part.id, face(part)));
     listen();
