@@ -116,15 +116,17 @@ async def _act(services: Services, notification: Notification) -> None:
     except (msgspec.MsgspecError, ValueError) as error:
         await _put_aside(services, notification, "notification_unreadable", str(error))
         return
+    done = silent = False
     try:
         done = await _apply(services, notice)
+    except ProviderUnavailable:
+        silent = True
     except Exception as error:  # noqa: BLE001  whatever it is, it is this notification's alone
         log.warning("notification_not_applied", id=notification.notification_id, error=repr(error))
-        done = False
     now = services.clock.now()
     if done:
         await delete_work(services.pool, [work])
-    elif now - notification.received_at > GIVE_UP_AFTER:
+    elif now - notification.received_at > GIVE_UP_AFTER and not silent:
         await _put_aside(services, notification, "notification_never_fitted", "nothing fits it after a day")
     else:
         due_at = max(next_try(notification.received_at, now=now), now + timedelta(seconds=RETRY_S))
@@ -158,7 +160,9 @@ async def _apply(services: Services, notice: Notice) -> bool:
     payout = await load_payout_by_any_end_to_end_id(services.pool, *notice)
     if payout is None:
         return False
-    return await check_answered(services, payout)
+    if not await check_answered(services, payout):
+        raise ProviderUnavailable(retry_after_s=1)
+    return True
 
 
 async def _is_known(services: Services, notice: ChargeReturn) -> bool:
