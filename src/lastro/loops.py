@@ -22,6 +22,7 @@ from lastro.settlement import (
     work_off_handovers,
     work_off_notifications,
 )
+from lastro.store.pool import LINK_ERRORS
 from lastro.store.work import WorkKind, take_work
 from lastro.webhooks.sender import Dispatcher
 
@@ -115,13 +116,7 @@ class Loops:
         while not self._stop.is_set():
             try:
                 done = await loop.turn(self._services)
-            except (
-                LastroError,
-                asyncpg.PostgresError,
-                asyncpg.InterfaceError,
-                OSError,
-                TimeoutError,
-            ) as error:
+            except (LastroError, asyncpg.PostgresError, *LINK_ERRORS) as error:
                 log.warning("loop_failed", loop=loop.name, error=repr(error))
                 done = 0
                 await self._services.wakes.wait(loop.name, REST_AFTER_FAILURE_S)

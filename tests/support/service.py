@@ -17,7 +17,7 @@ from typing import Any
 
 import aiohttp
 
-from lastro.store import embedded
+from lastro.store import embedded, pg_place, pg_server
 from tests.support.postgres import remove
 
 RATE_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Retry-After")
@@ -144,13 +144,10 @@ class Service:
         self.process.wait()
 
     def kill_database(self) -> None:
-        pid = int((self._pgdata() / "postmaster.pid").read_text().split()[0])
-        os.kill(pid, signal.SIGKILL)
-
-    def _pgdata(self) -> Path:
-        found = [p.parent for p in self.data_dir.rglob("postmaster.pid")]
-        assert found, "no postmaster.pid under the data directory"
-        return found[0]
+        base = pg_place.locate(self.data_dir)
+        found = pg_server.living(base / "cluster") if base else None
+        assert found is not None, "no database is running"
+        os.kill(found.pid, signal.SIGKILL)
 
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:

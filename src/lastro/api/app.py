@@ -22,6 +22,7 @@ from lastro.identity.model import Principal
 from lastro.kit.errors import LastroError, MethodNotAllowed, RateLimited, Unavailable, ValidationError, render
 from lastro.limits.rates import Rates
 from lastro.services import Services
+from lastro.store.pool import LINK_ERRORS
 
 Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -88,7 +89,7 @@ class Application:
             answer = known.answer
         except LastroError as error:
             answer = _refusal(error, request_id)
-        except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        except LINK_ERRORS as error:
             log.warning("database_unreachable", request_id=request_id, error=repr(error))
             answer = _refusal(Unavailable(retry_after_s=1), request_id)
         except asyncpg.PostgresError as error:

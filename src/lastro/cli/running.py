@@ -45,7 +45,7 @@ def run_service(start: Start, target: Target, *, greet: bool) -> None:
         # A worker beside a running service shares its embedded database and leaves it alone at the end.
         _run(start, running, target, greet=greet)
         return
-    cluster = embedded.start(start.data_dir)
+    cluster = embedded.start(start.data_dir, revive=True)
     try:
         _run(start, cluster.url, target, greet=greet)
     finally:

@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ from lastro.store.pg_place import EmbeddedError, Place, drop_socket_dir, locate,
 
 __all__ = ["Cluster", "EmbeddedError", "database_url", "running", "start", "stop"]
 
-LOG_CHECK_EVERY_S = 60.0
+WATCH_EVERY_S = 0.5
+LOG_CHECK_TURNS = 120
 
 
 @dataclass
@@ -33,26 +35,54 @@ class Cluster:
     process: subprocess.Popen[bytes] | None = field(repr=False)  # None: adopted from a service that died
     stopped: threading.Event = field(default_factory=threading.Event, repr=False)
 
+    revives: bool = False
+    guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
     def __post_init__(self) -> None:
-        # PostgreSQL's own log rotation needs a process that leaves after the server, unreaped in containers.
-        threading.Thread(target=self._keep_log_short, name="embedded-log", daemon=True).start()
+        threading.Thread(target=self._watch, name="embedded-watch", daemon=True).start()
 
-    def _keep_log_short(self) -> None:
-        while not self.stopped.wait(LOG_CHECK_EVERY_S):
+    def _watch(self) -> None:
+        """Revive a server that died under us, and keep its log short.
+
+        PostgreSQL's own log rotation needs a process that leaves after the server, unreaped in containers.
+        """
+        turn = 0
+        while not self.stopped.wait(WATCH_EVERY_S):
+            turn += 1
             with contextlib.suppress(OSError):
-                pg_server.trim(self.place.log)
+                if turn % LOG_CHECK_TURNS == 0:
+                    pg_server.trim(self.place.log)
+                if self.revives:
+                    self._revive()
+
+    def _revive(self) -> None:
+        with self.guard:
+            if self.stopped.is_set() or _is_alive(self):
+                return
+            sys.stderr.write("lastro: PostgreSQL ended; starting it again\n")
+            try:
+                found, self.process = pg_server.launch(self.place, pg_binaries.find(self.place))
+            except EmbeddedError as error:
+                sys.stderr.write(f"lastro: {error}\n")
+                return
+            self.postmaster_pid = found.pid
 
 
-def start(data_dir: Path) -> Cluster:
-    """Start the PostgreSQL of a data directory, or adopt the one that a killed service left running."""
+def start(data_dir: Path, *, revive: bool = False) -> Cluster:
+    """Start the PostgreSQL of a data directory, or adopt the one that a killed service left running.
+
+    With `revive` it is started again whenever it dies before `stop`: what a service wants.
+    """
     try:
         place = prepare(data_dir.resolve())
         lock = _lock(place)
         try:
-            return _adopt(place, lock) or _launch(place, lock)
+            cluster = _adopt(place, lock) or _launch(place, lock)
         except BaseException:
             os.close(lock)
             raise
+        cluster.revives = revive
+        return cluster
     except OSError as error:
         raise EmbeddedError(
             f"The database in {data_dir} cannot be used. {pg_cluster.explain(str(error))}"
@@ -64,6 +94,7 @@ def stop(cluster: Cluster) -> None:
     if cluster.lock is None:
         return
     cluster.stopped.set()
+    cluster.guard.acquire()  # a revival that has begun ends first; none begins afterwards
     try:
         pg_server.end(cluster.postmaster_pid, lambda: _is_alive(cluster))
         drop_socket_dir(cluster.place)

@@ -7,6 +7,15 @@ import asyncpg
 Connection: TypeAlias = asyncpg.Connection
 Pool: TypeAlias = asyncpg.Pool
 
+# What a read meets when the server goes away under it; InternalClientError is the driver's confusion then.
+LINK_ERRORS = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
+
 STATEMENT_TIMEOUT_S = 8
 LOCK_TIMEOUT_S = 2
 COMMAND_TIMEOUT_S = 10

@@ -15,6 +15,7 @@ from lastro.kit.crash import crash_point
 from lastro.kit.errors import Unavailable
 from lastro.kit.sealing import UnsealError
 from lastro.services import Services
+from lastro.store.pool import LINK_ERRORS
 from lastro.webhooks import metrics
 from lastro.webhooks.actions import WAKE
 from lastro.webhooks.attempt import call, open_session, prepare, target_of
@@ -46,7 +47,7 @@ WATCH_MAX = 100_000
 SHUNNED_S = 30.0
 
 # What a database that restarts, or a lane that waits for it, looks like from here.
-AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, Unavailable)
+AWAY = (asyncpg.PostgresError, *LINK_ERRORS, Unavailable)
 
 log = structlog.get_logger()
 
