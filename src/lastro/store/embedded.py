@@ -81,12 +81,12 @@ def start(data_dir: Path, *, revive: bool = False) -> Cluster:
         except BaseException:
             os.close(lock)
             raise
-        cluster.revives = revive
-        return cluster
     except OSError as error:
         raise EmbeddedError(
             f"The database in {data_dir} cannot be used. {pg_cluster.explain(str(error))}"
         ) from error
+    cluster.revives = revive
+    return cluster
 
 
 def stop(cluster: Cluster) -> None:
