@@ -180,7 +180,7 @@ async def lastro(service, group: str, *options: str) -> tuple[int, str, str]:
 
 async def test_the_command_line_lists_and_resolves(own, payer):
     payout_id = await stuck(own, payer)
-    code, out, _ = await lastro(own, "payouts", "list", "--status", "STUCK", "--json")
+    code, out, _ = await lastro(own, "payouts", "list", "--status", "STUCK", "--limit", "200", "--json")
     assert code == 0
     assert payout_id in [item["id"] for item in json.loads(out)["payouts"]]
     wanted = ("resolve", payout_id, "--account", payer.pix_account_id, "--outcome", "failed")

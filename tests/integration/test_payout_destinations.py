@@ -121,7 +121,7 @@ async def test_stuck_stays_open_becomes_stuck_after_a_day_and_can_still_end(own,
     await until_status(own, payer, sent, "STUCK")
     assert await ledger(own, payer) == [HELD], "the funds stay held"
     assert await events_of(own, payer, sent) == []
-    listed = await own.admin("GET", "/admin/v1/payouts?status=STUCK")
+    listed = await own.admin("GET", "/admin/v1/payouts?status=STUCK&limit=200")
     assert sent in [item["id"] for item in listed.body["payouts"]]
     await own.post(f"/sandbox/payouts/{sent}/settle", payer.api_key)
     assert (await record(own, payer, sent))["status"] == "SUCCEEDED"
