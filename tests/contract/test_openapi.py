@@ -203,7 +203,7 @@ def test_link_pointers_name_fields_of_the_answer():
         route = next(route for route in ROUTES if name_of(route) == source)
         schema = operation_of(route)["responses"][str(route.status)]["content"]["application/json"]["schema"]
         for link in links:
-            for expression in link.values.values():
+            for expression in (*link.values.values(), *(link.body or {}).values()):
                 assert_pointer(schema, expression, source)
 
 

@@ -18,6 +18,7 @@ class Link(NamedTuple):
     words: str
     target: str
     values: dict[str, str]
+    body: dict[str, str] | None = None
 
 
 def _by(param: str, pointer: str, *targets: tuple[str, str]) -> list[Link]:
@@ -103,14 +104,21 @@ LINKS: dict[str, list[Link]] = {
         "id",
         ("Read the tenant", "GET /admin/v1/tenants/{tenantId}"),
         ("Take a person or company in", "POST /admin/v1/tenants/{tenantId}/entities"),
-        ("Open a Pix account", "POST /admin/v1/tenants/{tenantId}/pix-accounts"),
     ),
-    "POST /admin/v1/tenants/{tenantId}/entities": _by(
-        "id",
-        "id",
-        ("Read the entity", "GET /admin/v1/entities/{id}"),
-        ("Change it", "PATCH /admin/v1/entities/{id}"),
-    ),
+    "POST /admin/v1/tenants/{tenantId}/entities": [
+        Link(
+            "Open a Pix account for it",
+            "POST /admin/v1/tenants/{tenantId}/pix-accounts",
+            {"path.tenantId": f"{_BODY}tenantId"},
+            {"entityId": f"{_BODY}id"},
+        ),
+        *_by(
+            "id",
+            "id",
+            ("Read the entity", "GET /admin/v1/entities/{id}"),
+            ("Change it", "PATCH /admin/v1/entities/{id}"),
+        ),
+    ],
     "POST /admin/v1/tenants/{tenantId}/pix-accounts": _by(
         "id",
         "id",
@@ -134,6 +142,7 @@ def links_of(route: Route, routes: Sequence[Route]) -> Json:
                 "operationId": target,
                 "description": f"{link.words}.",
                 "parameters": link.values,
+                **({"requestBody": link.body} if link.body else {}),
             }
     return links
 

@@ -25,7 +25,7 @@ from lastro.sandbox.provider import SandboxProvider
 from lastro.settlement import ChargeReturn, OrderChanged, take_in
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-EndToEndId = Annotated[str, msgspec.Meta(min_length=32, max_length=32)]
+EndToEndId = Annotated[str, msgspec.Meta(min_length=32, max_length=32, pattern="^E[0-9]{20}[0-9A-Za-z]{11}$")]
 Handler = Callable[[Call], Awaitable[Any]]
 DEFAULT_REJECTION = "AB03"
 ADVANCE_MAX_S = 10 * 365 * 86_400
