@@ -240,6 +240,9 @@ async def test_a_due_date_code_is_priced_for_the_day_of_payment(clocked, payer):
     late = (await decode(clocked, payer, charge["brCode"], paymentDate="2030-01-04")).body
     assert (late["amountCents"], late["fineCents"]) == ("10200", "200")
     assert (await decode(clocked, payer, charge["brCode"], paymentDate="tomorrow")).status == 400
+    refused = await pay_code(clocked, payer, charge["brCode"], 10_200, late["id"])
+    assert refused.code == "amount_mismatch", "what counts is the price of the day it is paid on"
+    assert (await pay_code(clocked, payer, charge["brCode"], 10_000, late["id"])).status == 201
 
 
 @pytest.mark.parametrize("code", ["x" * 30, static()[:-4] + "0000", static() + "9"])

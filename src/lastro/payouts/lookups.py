@@ -144,6 +144,9 @@ async def destination_by_code(
         if lookup.expires_at <= services.clock.now():
             raise DecodeExpired(param="qrCodeDecodeId")
         code = msgspec.json.decode(lookup.found, type=Code)
+        if code.due_on is not None:
+            # Its price depends on the day, and the decode may have asked for another one than today.
+            code = await decode(services, text, paid_on=None)
     if code.expires_at is not None and code.expires_at <= services.clock.now():
         raise QrCodeExpired
     if code.receiver_account_id == account.account_id:
