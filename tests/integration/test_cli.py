@@ -245,8 +245,9 @@ async def test_exit_codes_tell_programs_what_happened(run, tmp_path):
     nobody = await run("charges", "list", LASTRO_API_KEY="", LASTRO_DATA_DIR=str(tmp_path))
     assert nobody.code == USAGE
     assert "lastro serve" in nobody.err
-    wrong = await run("account", "--help")
-    assert wrong.code == USAGE
+    nowhere = await run("statement", "export", "-o", str(tmp_path / "none" / "s.csv"))
+    assert (nowhere.code, "Traceback" in nowhere.err) == (USAGE, False)
+    assert "No such file or directory" in nowhere.err
 
 
 async def test_what_is_not_said_comes_from_the_sandboxes_demo_file(run, service):
@@ -263,6 +264,17 @@ async def test_what_is_not_said_comes_from_the_sandboxes_demo_file(run, service)
     assert "Say --account" in several.err
     demo = await run("demo", "--json")
     assert demo.json["tenantId"] == service.demo["tenantId"]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120, 200])
+async def test_tables_cut_words_but_never_an_id_or_an_amount(run, columns):
+    tag = "a tag that is far too long for any table " * 3
+    charge = (await run("charges", "create", "123456", "--tag", tag, "--json")).json
+    shown = await run("charges", "list", COLUMNS=str(columns), FORCE_COLOR="1")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown.out)
+    assert re.search(rf"^{charge['id']}  PENDING  R\$ 1\.234,56\b", plain, re.MULTILINE)
+    assert max(len(line) for line in plain.splitlines()) <= columns
+    assert len(plain.splitlines()) == 2
 
 
 def test_pix_keys_whose_form_leaves_no_doubt_need_no_type():

@@ -8,7 +8,7 @@ from lastro.cli.service import Service, with_service
 from lastro.cli.show import Shape
 from lastro.client import calls
 
-LIST = Shape("charges", ("id", "status", "amountCents", "tag", "externalRef", "createdAt", "paidAt"))
+LIST = Shape("charges", ("id", "status", "amountCents", "createdAt", "tag", "externalRef", "paidAt"))
 STATUSES = click.Choice(["PENDING", "PAID", "EXPIRED", "REFUNDED", "FAILED", "CANCELLED"])
 
 

@@ -9,8 +9,9 @@ from lastro.cli.show import Shape
 from lastro.client import calls
 
 LIST = Shape(
-    "payouts", ("id", "status", "amountCents", "pixKey", "description", "createdAt", "paidAt", "lastError")
+    "payouts", ("id", "status", "amountCents", "createdAt", "pixKey", "description", "lastError", "paidAt")
 )
+
 KEY_TYPES = click.Choice(["EMAIL", "PHONE", "CPF", "CNPJ", "EVP"])
 STATUSES = click.Choice(
     ["PENDING", "PROCESSING", "SUBMITTED_UNKNOWN", "SUCCEEDED", "FAILED", "CANCELLED", "REFUNDED", "STUCK"]

@@ -153,7 +153,9 @@ def in_words(command: Callable[Given, Result]) -> Callable[Given, Result]:
             stop(f"{error.message}. Is it running? `lastro doctor` looks for the cause.", UNREACHABLE)
         except LastroError as error:
             stop(_words(error), NEGATIVE)
-        except ValueError as error:
+        except BrokenPipeError:
+            raise  # `| head` has seen enough: click ends quietly
+        except (ValueError, OSError) as error:
             stop(f"{error}.", USAGE)
 
     return wrapped

@@ -17,6 +17,11 @@ _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"
 _HIDDEN = frozenset({"imageBase64", "depositSnapshot"})
 # Long words that a person copies: on lines of their own, so that no table folds them.
 _COPIED = ("brCode", "imageUrl", "qrCode", "pixCopyAndPaste", "signingSecret")
+# Words of people, which may be cut in a table.
+_FREE_TEXT = frozenset({"tag", "externalRef", "description", "lastError", "url", "events", "pixKey", "error"})
+_WRAPPED = frozenset({"error", "lastError"})
+_FREE_WIDTH = 12
+_GAP = 2
 _COLORS = {
     **dict.fromkeys(("PAID", "SUCCEEDED", "POSTED", "succeeded", "submitted", "ok"), "green"),
     **dict.fromkeys(("FAILED", "EXPIRED", "STUCK", "exhausted", "rejected", "fail"), "red"),
@@ -63,14 +68,47 @@ def console(*, stderr: bool = False) -> Console:
     return made
 
 
-def table(rows: Sequence[Row], columns: Sequence[str]) -> Table:
-    """Lay rows out under their columns."""
+def table(rows: Sequence[Row], columns: Sequence[str], *, width: int | None = None) -> Table:
+    """Lay rows out under their columns; where they do not fit, the last columns are left out.
+
+    Ids, states, money and instants are never folded or cut: a person copies them.
+    """
+    cells = {name: [cell(name, row.get(name)) for row in rows] for name in columns}
+    widths = _widths(cells, width or console().width)
     made = Table(box=None, pad_edge=False, header_style="bold")
-    for name in columns:
-        made.add_column(_title(name), justify="right" if _is_money(name) else "left", overflow="fold")
-    for row in rows:
-        made.add_row(*(cell(name, row.get(name)) for name in columns))
+    for name, taken in widths.items():
+        made.add_column(
+            _title(name),
+            justify="right" if _is_money(name) else "left",
+            no_wrap=name not in _WRAPPED,
+            width=taken,
+            overflow="ellipsis",
+        )
+    for row in zip(*(cells[name] for name in widths), strict=True):
+        made.add_row(*row)
     return made
+
+
+def _widths(cells: Mapping[str, Sequence[Text]], width: int) -> dict[str, int]:
+    """Return the columns that have room, from the first on, and share out what is left among free words."""
+    widest = {name: _widest(name, column) for name, column in cells.items()}
+    shown: dict[str, int] = {}
+    left = width + _GAP
+    for name, wanted in widest.items():
+        taken = min(wanted, _FREE_WIDTH) if name in _FREE_TEXT else wanted
+        if shown and taken + _GAP > left:
+            break
+        shown[name] = taken
+        left -= taken + _GAP
+    for name, taken in shown.items():
+        more = min(widest[name] - taken, max(left, 0))
+        shown[name] = taken + more
+        left -= more
+    return shown
+
+
+def _widest(name: str, column: Sequence[Text]) -> int:
+    return max([len(_title(name)), *(text.cell_len for text in column)])
 
 
 def record(answer: Row) -> Table:
@@ -93,7 +131,7 @@ def cell(name: str, value: object) -> Text:
     if isinstance(value, str):
         return Text(_words(name, value), style=_COLORS.get(value, ""))
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return Text("\n".join(value))
+        return Text(", ".join(value))
     return Text(json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else str(value))
 
 

@@ -31,7 +31,7 @@ def _line(row: Row) -> Row:
 
 LIST = Shape(
     "movements",
-    ("createdAt", "type", "status", "description", "amount", "balance after", "movementId"),
+    ("createdAt", "description", "amount", "balance after", "status", "movementId", "type"),
     flatten=_line,
 )
 DAYS = (

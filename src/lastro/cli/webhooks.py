@@ -8,12 +8,12 @@ from lastro.cli.service import Service, with_service
 from lastro.cli.show import Shape, console, table
 from lastro.client import EVENT_NAMES, calls_more
 
-LIST = Shape("webhooks", ("id", "url", "events", "enabled", "authTokenPreview", "createdAt"))
+LIST = Shape("webhooks", ("id", "enabled", "url", "events", "createdAt", "authTokenPreview"))
 DELIVERIES = Shape(
     "deliveries",
-    ("id", "event", "status", "attemptCount", "lastStatusCode", "nextAttemptAt", "eventId", "createdAt"),
+    ("id", "event", "status", "attemptCount", "lastStatusCode", "nextAttemptAt", "createdAt", "eventId"),
 )
-ATTEMPTS = ("number", "outcome", "statusCode", "error", "durationMs", "attemptedAt")
+ATTEMPTS = ("attemptedAt", "outcome", "statusCode", "durationMs", "error")
 EVENT = click.Choice(list(EVENT_NAMES))
 
 
