@@ -77,7 +77,7 @@ def announce(demo: dict[str, Any]) -> str:
     first, login = demo["accounts"][0], demo["login"]
     base_url = demo["baseUrl"]
     return f"""
-Lastro sandbox at {base_url}   (reference: {base_url}/docs)
+Lastro sandbox at {base_url}   (console: {base_url}/, reference: {base_url}/docs)
 
   account   {first["pixAccountId"]}
   API key   {first["apiKey"]}
