@@ -312,6 +312,20 @@ async def test_a_refused_payout_says_why_and_may_be_tried_again(service, console
     assert once_more.status == 303
 
 
+async def test_the_console_and_the_api_count_calls_of_an_account_together(service):
+    account = await service.new_account(balance_cents=10_000, rateLimitMultiplier=0.03)
+    console = Console(service)
+    await console.log_in(account)
+    body = {"variant": "simple", "amountCents": "100"}
+    for _ in range(3):  # 120 x 0.03
+        assert (await service.post("/v1/charges", account.api_key, body)).status == 201
+    fields = {"variant": "simple", "amount": "1", "expiresIn": "1h"}
+    refused = await console.send(f"{console.base}/charges/new", f"{console.base}/charges", fields)
+    assert refused.status == 429
+    assert "Too many tries" in refused.text
+    assert len((await service.get("/v1/charges", account.api_key)).body["charges"]) == 3
+
+
 async def test_a_lookup_of_another_account_leads_nowhere(service, console):
     other = await service.new_account(balance_cents=1_000)
     body = {"pixKey": "ok@sandbox.test", "pixKeyType": "EMAIL"}

@@ -127,6 +127,7 @@ async def _new_charge(visit: Visit, error: LastroError | None = None) -> Answer:
 async def post_charge(visit: Visit) -> Answer:
     """POST /console/{account}/charges."""
     try:
+        await visit.take("POST /v1/charges")
         return visit.go(f"/charges/{await _create(visit)}")
     except LastroError as error:
         return await _new_charge(visit, error)
@@ -252,6 +253,7 @@ def _render_refund(refund: Refund) -> bytes:
 async def post_refresh(visit: Visit) -> Answer:
     """POST /console/{account}/charges/{id}/refresh: ask the provider."""
     try:
+        await visit.take("POST /v1/charges/:id/refresh")
         await refresh_charge(visit.services, await load(visit))
     except LastroError as error:
         return await show_charge(visit, error)

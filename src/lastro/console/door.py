@@ -15,7 +15,8 @@ from lastro.console.pages import Look, local_path, look_of, place_of, redirect, 
 from lastro.console.queries import load_version
 from lastro.identity.model import Entity, EntityStatus
 from lastro.identity.queries import load_entity
-from lastro.kit.errors import Forbidden, LastroError, NotFound
+from lastro.kit.errors import Forbidden, LastroError, NotFound, RateLimited
+from lastro.limits.rates import effective_limit
 from lastro.services import Services
 
 _ID = re.compile(r"[0-9A-Za-z_]{10,64}")
@@ -64,6 +65,15 @@ class Visit:
     def base(self) -> str:
         """Return the path under which the pages of this account live."""
         return f"/console/{self.account.account_id}"
+
+    async def take(self, label: str) -> None:
+        """Count a call against the account's allowance of an API route: it is the same whoever asks."""
+        desk = self.call.desk
+        rate = next(route.rate for route in desk.routes if route.rate.label == label)
+        limit = effective_limit(rate.per_minute, self.account.rate_multiplier)
+        allowance = await desk.rates.take(self.account.account_id, label, limit)
+        if not allowance.allowed:
+            raise RateLimited(retry_after_s=allowance.retry_after_s)
 
     def id(self, name: str = "id") -> str:
         """Return an id of the path; one that no record can have leads nowhere."""

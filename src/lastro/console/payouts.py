@@ -159,6 +159,7 @@ async def post_lookup(visit: Visit) -> Answer:
     """POST /console/{account}/payouts/lookup: who stands behind a Pix key; counts against DICT's bucket."""
     services, account, form = visit.services, visit.account, visit.form
     try:
+        await visit.take("POST /v1/dict/lookup")
         key_type = PixKeyType(form.choice("pixKeyType", KEY_TYPES))
         pix_key = normalise_pix_key(form.required("pixKey", longest=200), key_type)
         await take_tokens(services, account, 0)
@@ -179,6 +180,7 @@ async def post_decode(visit: Visit) -> Answer:
     """POST /console/{account}/payouts/decode: what a code asks for."""
     services = visit.services
     try:
+        await visit.take("POST /v1/qr-code/decode")
         text = visit.form.required("code", longest=CODE_MAX)
         read_code(text)
         code = await decode(services, text, paid_on=None)
@@ -195,6 +197,7 @@ async def post_decode(visit: Visit) -> Answer:
 async def post_payout(visit: Visit) -> Answer:
     """POST /console/{account}/payouts: send to what was looked up."""
     try:
+        await visit.take("POST /v1/payouts")
         payout_id = await _send(visit)
     except LastroError as error:
         return await _new_payout(visit, error)
