@@ -174,6 +174,11 @@ def test_examples_of_errors_are_valid_and_complete():
         validator(DOCUMENT["components"]["schemas"]["Error"]).validate(example["value"])
 
 
+def test_every_code_stands_once_in_the_catalogue():
+    codes = [error.code for error in catalogue()]
+    assert len(set(codes)) == len(codes)
+
+
 def test_the_error_schema_refuses_other_forms():
     check = validator(DOCUMENT["components"]["schemas"]["Error"])
     good = {"code": "not_found", "message": "No.", "requestId": "r"}

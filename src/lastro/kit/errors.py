@@ -310,7 +310,8 @@ class Unavailable(LastroError):
 
 def catalogue() -> list[type[LastroError]]:
     """All errors, by status and code: the reference page and the OpenAPI document are printed from it."""
-    return sorted([*LastroError.__subclasses__(), LastroError], key=lambda error: (error.status, error.code))
+    own = [error for error in LastroError.__subclasses__() if "code" in vars(error)]
+    return sorted([*own, LastroError], key=lambda error: (error.status, error.code))
 
 
 def render(error: LastroError, request_id: str) -> bytes:
