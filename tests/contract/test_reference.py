@@ -85,6 +85,13 @@ def test_text_is_escaped():
     assert "a &lt;b&gt; &amp; <code>&lt;i&gt;</code>" in written
 
 
+def test_a_document_is_written_once_and_another_anew():
+    assert page(DOCUMENT) is PAGE
+    other = describe(ROUTES[:5], "https://other.example")
+    assert "https://other.example" in page(other)
+    assert page(DOCUMENT) is PAGE
+
+
 def test_words_may_hold_code_and_bold():
     assert inline("**Money** is `cents` & more") == "<strong>Money</strong> is <code>cents</code> &amp; more"
 

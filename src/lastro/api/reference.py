@@ -20,8 +20,24 @@ _STYLE = Path(__file__).parent / "pages" / "reference.css"
 _METHODS = ("get", "post", "patch", "delete")
 
 
+# A document is built once and lives on, so its page is written once, too: anyone may ask for it.
+_PAGES_MAX = 4
+_pages: dict[int, tuple[Json, str]] = {}
+
+
 def page(document: dict[str, Any]) -> str:
-    """Write the page."""
+    """Return the page of a document."""
+    kept = _pages.get(id(document))
+    if kept is not None and kept[0] is document:
+        return kept[1]
+    written = _write(document)
+    if len(_pages) >= _PAGES_MAX:
+        _pages.clear()
+    _pages[id(document)] = (document, written)
+    return written
+
+
+def _write(document: Json) -> str:
     info = document["info"]
     body = "".join(
         [
