@@ -82,7 +82,12 @@ def _wire_types(routes: Sequence[Route]) -> list[Any]:
 
 
 def _tags(routes: Sequence[Route]) -> list[str]:
-    return list(dict.fromkeys(route.tag for route in routes))
+    """Return the tags in use, in the order in which a reader meets them best."""
+    order = list(TAGS)
+    return sorted(
+        dict.fromkeys(route.tag for route in routes),
+        key=lambda tag: order.index(tag) if tag in order else len(order),
+    )
 
 
 def _operation(route: Route, routes: Sequence[Route], schemas: Schemas) -> Json:
