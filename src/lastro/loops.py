@@ -18,6 +18,7 @@ from lastro.sandbox.provider import SandboxProvider
 from lastro.services import Services
 from lastro.settlement import (
     book_missed,
+    compare_orders,
     work_off_charges,
     work_off_handovers,
     work_off_notifications,
@@ -29,6 +30,8 @@ from lastro.webhooks.sender import Dispatcher
 REST_AFTER_FAILURE_S = 1.0
 STATEMENT_EVERY_S = 60.0
 STATEMENT_OVERLAP = timedelta(minutes=10)
+ORDERS_EVERY_S = 600.0
+ORDERS_OVERLAP = timedelta(minutes=20)
 
 log = structlog.get_logger()
 
@@ -73,6 +76,13 @@ async def list_settled(services: Services) -> int:
     return 0
 
 
+async def list_orders(services: Services) -> int:
+    """Compare our orders with the provider's list: a final state that changed there is found here."""
+    now = services.clock.now()
+    await compare_orders(services, now - ORDERS_OVERLAP, now)
+    return 0
+
+
 async def follow_sandbox(services: Services) -> int:
     """Take over a clock or faults that another process set."""
     if isinstance(services.provider, SandboxProvider):
@@ -87,6 +97,7 @@ LOOPS = (
     Loop("handovers", work_off_handovers, 0.25),
     Loop("notifications", work_off_notifications, 0.5),
     Loop("statement", list_settled, STATEMENT_EVERY_S),
+    Loop("orders", list_orders, ORDERS_EVERY_S),
     Loop("sandbox", follow_sandbox, 1.0),
 )
 

@@ -28,6 +28,7 @@ from lastro.outbox.model import new_alarm
 from lastro.outbox.queries import insert_alarms
 from lastro.payouts.polling import check_answered
 from lastro.payouts.queries import CLOSE_HANDOVER, load_handover, load_payout_by_any_end_to_end_id
+from lastro.payouts.reconcile import catch_up
 from lastro.provider import port
 from lastro.provider.port import ChargeView, Credit, Party, RefundView, Returned, Unknown
 from lastro.provider.queries import Notification, insert_notification, load_notification
@@ -40,6 +41,7 @@ BATCH_MAX = 64
 AT_ONCE = 16
 GIVE_UP_AFTER = timedelta(days=1)
 LIST_SLICE = timedelta(days=1)
+ORDERS_SLICE = timedelta(minutes=1)
 LIST_TIMEOUT_S = 60.0
 LIST_CHUNK = 500
 
@@ -266,7 +268,9 @@ async def book_missed(services: Services, since: datetime, until: datetime) -> i
     missed, complete = 0, True
     while since < until:
         end = min(since + LIST_SLICE, until)
-        listed = await in_time(services.provider.list_settled(since, end), timeout_s=LIST_TIMEOUT_S)
+        listed = await in_time(
+            services.provider.list_settled(since, end, orders=False), timeout_s=LIST_TIMEOUT_S
+        )
         if isinstance(listed, Unknown):
             raise ProviderUnavailable(retry_after_s=1)
         for at in range(0, len(listed.credits), LIST_CHUNK):
@@ -281,6 +285,19 @@ async def book_missed(services: Services, since: datetime, until: datetime) -> i
     if complete:
         await put_listed_until(services.pool, until)
     return missed
+
+
+async def compare_orders(services: Services, since: datetime, until: datetime) -> int:
+    """List our orders at the provider and learn what neither a check nor a notification told us."""
+    learned = 0
+    while since < until:
+        end = min(since + ORDERS_SLICE, until)
+        listed = await in_time(services.provider.list_settled(since, end), timeout_s=LIST_TIMEOUT_S)
+        if isinstance(listed, Unknown):
+            raise ProviderUnavailable(retry_after_s=1)
+        learned += await catch_up(services, listed.orders)
+        since = end
+    return learned
 
 
 async def _book_unknown(services: Services, listed: Sequence[Credit]) -> list[bool | None]:

@@ -247,5 +247,7 @@ class Provider(Protocol):
     async def hand_over(self, credit: Credit) -> None:
         """Take note of a credit between two accounts of this service (`internal_credits` providers only)."""
 
-    async def list_settled(self, since: datetime, until: datetime) -> Statement | Unknown:
-        """List what settled in [since, until): the safety net for lost notifications."""
+    async def list_settled(
+        self, since: datetime, until: datetime, *, orders: bool = True
+    ) -> Statement | Unknown:
+        """List what settled in [since, until), with our orders if asked for: the net under notifications."""

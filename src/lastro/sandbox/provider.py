@@ -65,6 +65,7 @@ from lastro.store.work import Work, WorkKind, put_work
 _chance = random.random  # faults are to be unpredictable, not secret
 URL_HOST = "sandbox.lastro.test/qr/v2"
 SHORT_CODE_LENGTH = 8
+ORDERS_CHUNK = 500
 
 
 async def log_all(_: Services, tx: Connection, submissions: Sequence[Submission]) -> Sequence[bool]:
@@ -312,19 +313,21 @@ class SandboxProvider:
             account_id=account_id,
         )
 
-    async def list_settled(self, since: datetime, until: datetime) -> Statement | Unknown:
+    async def list_settled(
+        self, since: datetime, until: datetime, *, orders: bool = True
+    ) -> Statement | Unknown:
         """List credits, orders and returns of an interval."""
         if await self._fails_before() or self._loses_answer():
             return Unknown("the provider answered 500")
         credits_ = await queries.list_credits(self._pool, since, until)
-        orders: list[OrderView] = []
-        by_account: dict[str, list[str]] = {}
-        for row in await queries.list_submitted(self._pool, since, until):
-            by_account.setdefault(row.account_id, []).append(row.reference)
-        for account_id, references in by_account.items():
-            orders += await self._views(account_id, sorted(set(references)))
         returns = await queries.list_returned(self._pool, since, min(until, self._clock.now()))
-        return Statement(credits_, tuple(orders), returns)
+        views: list[OrderView] = []
+        submitted = await queries.list_submitted(self._pool, since, until) if orders else []
+        names = sorted({(row.account_id, row.reference) for row in submitted})
+        for at in range(0, len(names), ORDERS_CHUNK):
+            found = await self._lanes.submit(ORDERS, names[at : at + ORDERS_CHUNK])
+            views += found
+        return Statement(credits_, tuple(views), returns)
 
     def _party(self, holder: Holder) -> Party:
         return Party(
