@@ -38,8 +38,9 @@ def chromium() -> str:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
+    """Chromium, closed after each module: while it runs, no asynchronous test can."""
     with sync_playwright() as play:
         started = play.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
         yield started
