@@ -144,5 +144,5 @@ def news_of(view: OrderView | Unknown) -> list[News]:
         return [News(Fact.CANCELLED, at=view.at, code=view.code, message="cancelled at the provider")]
     if view.status is OrderStatus.SETTLED:
         returns = [News(Fact.RETURNED_IN_PART, at=item.at, returned=item) for item in view.returns]
-        return [News(Fact.SETTLED, at=view.at), *returns]
+        return [News(Fact.SETTLED, at=view.at, end_to_end_id=view.end_to_end_id), *returns]
     return []

@@ -170,9 +170,9 @@ _ON_THE_WAY = {
     "poll_attempts": "int", "not_found_count": "int", "last_error": "text", "updated_at": "timestamptz",
 }  # fmt: skip
 _AT_THE_END = _ON_THE_WAY | {
-    "movement_id": "text", "refund_end_to_end_id": "text", "refunded_cents": "bigint",
-    "paid_at": "timestamptz", "provider_response": "json", "provider_status_code": "text",
-    "resolved_at": "timestamptz",
+    "movement_id": "text", "end_to_end_id": "text", "refund_end_to_end_id": "text",
+    "refunded_cents": "bigint", "paid_at": "timestamptz", "provider_response": "json",
+    "provider_status_code": "text", "resolved_at": "timestamptz",
 }  # fmt: skip
 
 

@@ -49,6 +49,7 @@ class News(NamedTuple):
     response: dict[str, Any] | None = None
     provider_code: str | None = None
     returned: Return | None = None
+    end_to_end_id: str | None = None
 
 
 class Deed(NamedTuple):
@@ -164,7 +165,9 @@ def _fact_of(batch: Batch, payout: Payout, news: News) -> Fact | None:
 
 def _take(batch: Batch, payout: Payout, step: Step, news: News) -> Payout:
     """Make one step: the ledger, the event, the record."""
-    after = payout._replace(status=step.to, updated_at=batch.now)
+    # The provider's word: a retry after a restored backup finds its order there under the first one's id.
+    sent_as = news.end_to_end_id or payout.end_to_end_id
+    after = payout._replace(status=step.to, end_to_end_id=sent_as, updated_at=batch.now)
     if step.alarm:
         batch.alarm(payout, "payout_after_all", f"{news.fact} after {payout.status}")
     if step.books is Books.KEEP:
