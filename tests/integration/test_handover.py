@@ -74,6 +74,25 @@ async def test_a_payment_by_code_pays_the_charge(own, pair):
     assert (event["event"], event["data"]["chargeId"]) == ("pix.charge.paid", charge.body["id"])
 
 
+async def test_a_refunded_charge_comes_back_to_the_payer(own, pair):
+    """What the receiver gives back, the payer gets: as a refund of its payout, its fee kept."""
+    payer, receiver = pair
+    asked = {"variant": "simple", "amountCents": "700"}
+    charge = (await own.post("/v1/charges", receiver.api_key, asked)).body
+    body = {"pixCopyAndPaste": charge["brCode"], "amountCents": "700"}
+    sent = (await own.post("/v1/payouts/qr-code", payer.api_key, body)).body["payoutId"]
+    await until_status(own, payer, sent, "SUCCEEDED")
+    await until_balance(own, receiver, 680)
+    refund = await own.post(f"/v1/charges/{charge['id']}/refunds", receiver.api_key, {"amountCents": "500"})
+    assert refund.status == 201, refund.body
+    await until_balance(own, receiver, 180)
+    await until_balance(own, payer, 50_000 - 730 + 500)
+    told = await record(own, payer, sent)
+    assert told["status"] == "SUCCEEDED"
+    assert told["refundedAmountCents"] == "500"
+    assert told["refundEndToEndId"] == refund.body["refundEndToEndId"], "both sides name the same return"
+
+
 async def test_a_closed_receiver_is_refused_before_settlement(own, pair):
     payer, receiver = pair
     key = await key_of(own, receiver)

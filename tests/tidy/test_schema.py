@@ -17,6 +17,7 @@ WITHOUT_ACCOUNT = {
 # Walks of a queue, and look-ups that end in an account instead of starting from one.
 OTHER_INDEXES = {
     "work_due", "webhook_queue_due", "sandbox_credits_listed", "sandbox_submissions_at",
+    "sandbox_credits_end_to_end", "sandbox_submissions_end_to_end",
     "pix_accounts_by_entity", "pix_accounts_short_code_key", "pix_accounts_account_number_key",
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ from lastro.sandbox import queries
 from lastro.sandbox.decide import holder_of
 from lastro.sandbox.model import Faults
 from lastro.sandbox.provider import SandboxProvider, payer_json
+from lastro.sandbox.returns import send_back
 from lastro.store.pool import Pool
 
 CLOCK = "sandbox.clock_offset_s"
@@ -71,7 +72,15 @@ async def give_back(
 ) -> str:
     """Send money of a settled Pix back and return the return id."""
     return_id = end_to_end_id(ispb, at, letter="D")
-    await pool.execute(queries.INSERT_RETURN, account_id, return_id, original, amount_cents, at)
+    await send_back(
+        pool,
+        account_id=account_id,
+        return_id=return_id,
+        original=original,
+        amount_cents=amount_cents,
+        at=at,
+        now=at,
+    )
     return return_id
 
 

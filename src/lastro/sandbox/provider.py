@@ -39,7 +39,6 @@ from lastro.provider.port import (
     Statement,
     Unknown,
 )
-from lastro.provider.queries import Notification, insert_notification
 from lastro.sandbox import queries
 from lastro.sandbox.decide import (
     RETURN_S,
@@ -57,10 +56,10 @@ from lastro.sandbox.decide import (
     scenario,
 )
 from lastro.sandbox.model import Faults, SandboxCharge, Submission
+from lastro.sandbox.returns import announce_order, send_back
 from lastro.services import Services
 from lastro.store.lane import LaneSet, LaneSpec
 from lastro.store.pool import Connection, Pool
-from lastro.store.work import Work, WorkKind, put_work
 
 _chance = random.random  # faults are to be unpredictable, not secret
 URL_HOST = "sandbox.lastro.test/qr/v2"
@@ -156,14 +155,14 @@ class SandboxProvider:
         )
         await self._lanes.submit(LOG, row)
         await self._announce_return(order, now)
-        if goes_unanswered(order.pix_key) or self._loses_answer():
-            return Unknown("no answer from the provider")
         code = rejection_at_submission(order.pix_key)
         if order.receiver_account_id and await self._refuses_receiver(order.receiver_account_id):
             code = "AC07"
             await self._pool.execute(
                 queries.INSERT_FORCED, order.account_id, order.reference, OrderStatus.REJECTED, code, now
             )
+        if goes_unanswered(order.pix_key) or self._loses_answer():
+            return Unknown("no answer from the provider")
         if code:
             response = {"status": "REJECTED", "code": code, "end_to_end_id": order.end_to_end_id}
             return Rejected(code, f"refused with {code}", response)
@@ -173,13 +172,9 @@ class SandboxProvider:
         """Schedule the notification of an order that settles and then comes back."""
         if scenario(order.pix_key) != "refund":
             return
-        body = msgspec.json.encode((order.account_id, order.end_to_end_id))
-        notification = Notification(order.account_id, new_id(now), "order", body, now)
         at = now + timedelta(seconds=USUAL_S + RETURN_S + 0.5)
         async with self._pool.acquire() as connection, connection.transaction():
-            await insert_notification(connection, notification)
-            work = Work(order.account_id, WorkKind.NOTIFICATION, notification.notification_id, at)
-            await put_work(connection, [work])
+            await announce_order(connection, order.account_id, order.end_to_end_id, now=now, due_at=at)
 
     async def look_up(self, account_id: str, references: Sequence[str]) -> Sequence[OrderView | Unknown]:
         """Consult the log, what was forced, and what came back."""
@@ -252,13 +247,14 @@ class SandboxProvider:
         found = await queries.list_returns(self._pool, [(order.account_id, order.end_to_end_id)])
         refusal = refund_refusal(order, original, found.get(order.end_to_end_id, ()), now=now)
         if refusal is None:
-            await self._pool.execute(
-                queries.INSERT_RETURN,
-                order.account_id,
-                order.return_id,
-                order.end_to_end_id,
-                order.amount_cents,
-                refund_at(order, now=now),
+            await send_back(
+                self._pool,
+                account_id=order.account_id,
+                return_id=order.return_id,
+                original=order.end_to_end_id,
+                amount_cents=order.amount_cents,
+                at=refund_at(order, now=now),
+                now=now,
             )
         return Unknown("no answer from the provider") if self._loses_answer() else refusal or Accepted()
 

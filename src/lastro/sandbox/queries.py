@@ -76,9 +76,25 @@ INSERT INTO sandbox_forced (account_id, reference, status, code, at) VALUES ($1,
 ON CONFLICT (account_id, reference) DO UPDATE
 SET status = EXCLUDED.status, code = EXCLUDED.code, at = EXCLUDED.at"""
 
+# A Pix between two accounts of this service goes back on both sides: the order's and the credit's.
 INSERT_RETURN = """
-INSERT INTO sandbox_returns (account_id, return_id, original, amount_cents, at) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (account_id, return_id) DO NOTHING"""
+WITH sent AS (SELECT account_id FROM sandbox_submissions WHERE end_to_end_id = $3 AND arrived),
+sides AS (
+    SELECT $1 AS account_id UNION SELECT account_id FROM sent UNION
+    SELECT account_id FROM sandbox_credits WHERE end_to_end_id = $3 AND EXISTS (SELECT FROM sent)
+)
+INSERT INTO sandbox_returns (account_id, return_id, original, amount_cents, at)
+SELECT account_id, $2, $3, $4, $5 FROM sides
+ON CONFLICT (account_id, return_id) DO NOTHING RETURNING account_id"""
+
+
+async def insert_return(
+    tx: Connection, account_id: str, *, return_id: str, original: str, amount_cents: int, at: datetime
+) -> list[str]:
+    """Send money of a settled Pix back, and return the accounts on its other side, if they are ours."""
+    rows = await tx.fetch(INSERT_RETURN, account_id, return_id, original, amount_cents, at)
+    return [row["account_id"] for row in rows if row["account_id"] != account_id]
+
 
 LIST_RETURNS = f"""
 SELECT original, return_id, amount_cents, at FROM {given_sql(account_id="text", end_to_end_id="text")}

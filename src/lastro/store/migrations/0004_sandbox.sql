@@ -26,6 +26,8 @@ CREATE TABLE sandbox_credits (
 
 CREATE INDEX sandbox_credits_listed ON sandbox_credits (listed_at);
 
+CREATE INDEX sandbox_credits_end_to_end ON sandbox_credits (end_to_end_id);
+
 CREATE INDEX sandbox_credits_txid ON sandbox_credits (account_id, txid);
 
 -- Append-only: a second row of one order is the alarm that fails any test.
@@ -42,6 +44,8 @@ CREATE TABLE sandbox_submissions (
 );
 
 CREATE INDEX sandbox_submissions_at ON sandbox_submissions (submitted_at);
+
+CREATE INDEX sandbox_submissions_end_to_end ON sandbox_submissions (end_to_end_id);
 
 CREATE TABLE sandbox_forced (
     account_id text COLLATE "C" NOT NULL,
