@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.model.commands import Worker, World, advance, set_faults
+from tests.model.commands import Worker
 from tests.model.history import History
 from tests.model.model import judge
 from tests.model.rules import Terms
 from tests.model.seen import read_account, read_books
+from tests.model.world import World, advance, set_faults
 from tests.support.service import Service
 
 PAUSE_S = 20.0

@@ -3,14 +3,14 @@
 import asyncio
 import random
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import aiohttp
 
-from tests.model.history import Attempt, History, Told
-from tests.model.rules import Terms
-from tests.support.service import Reply, Service
+from tests.model.history import Attempt, Told
+from tests.model.world import World, advance, set_faults
+from tests.support.service import Reply
 
 DESTINATIONS = (
     "ok", "ok", "ok", "slow-30", "slow-600", "reject-AC03", "reject-am02", "fail-AB03", "timeout", "lost",
@@ -48,28 +48,6 @@ REFUSED: dict[str, set[str]] = {
     "force": {"invalid_state"},
     "give back": {"invalid_state", "refund_exceeds_amount"},
 }  # fmt: skip
-
-
-class World:
-    """What the workers share: the service, what they know of, and the record of everything."""
-
-    def __init__(self, service: Service, accounts: list[Terms], history: History, *, faults: bool) -> None:
-        self.service = service
-        self.accounts = accounts
-        self.history = history
-        self.faults = faults
-        self.keys = {terms.id: terms.api_key for terms in accounts}
-        self.charges: list[dict[str, Any]] = []
-        self.payouts: list[dict[str, Any]] = []
-        self.given_back: dict[str, int] = {}
-        self.control = asyncio.Lock()
-        self.offset_s = 0.0
-        self.step = 0
-        self.refs = 0
-
-    @property
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(time.time() + self.offset_s, UTC)
 
 
 class Worker:
@@ -403,16 +381,3 @@ class Worker:
         attempt = self.world.history.attempts[key] = Attempt("payout", terms.id, "/v1/payouts", body, key)
         await asyncio.gather(*(self.ask(attempt) for _ in range(3)))
         self.learn(attempt)
-
-
-async def advance(world: World, seconds: float) -> None:
-    reply = await world.service.admin("POST", "/sandbox/clock", {"advanceSeconds": seconds})
-    assert reply.status == 200, reply.body
-    world.offset_s = reply.body["offsetSeconds"]
-    world.history.note(clock=seconds, now=reply.body["now"])
-
-
-async def set_faults(world: World, faults: dict[str, Any]) -> None:
-    reply = await world.service.admin("POST", "/sandbox/faults", faults)
-    assert reply.status == 200, reply.body
-    world.history.note(faults=faults)

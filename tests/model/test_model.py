@@ -5,11 +5,12 @@ import copy
 import pytest
 
 from tests.model.checker import open_accounts, run
-from tests.model.commands import Worker, World
+from tests.model.commands import Worker
 from tests.model.history import History
 from tests.model.model import judge
 from tests.model.rules import Terms, half_up, instant, payable, scenario_end, window_of
 from tests.model.seen import read_account, read_books
+from tests.model.world import World
 from tests.support.service import Service
 
 
