@@ -52,6 +52,14 @@ class Attempt:
         clear = [told for told in self.told if not told.ambiguous]
         return (decided or clear or [None])[0]
 
+    @property
+    def open(self) -> bool:
+        """No clear answer yet; a 400 is none while an earlier, unanswered request may still be under way."""
+        first = next((i for i, told in enumerate(self.told) if told.ambiguous), None)
+        refused = [i for i, told in enumerate(self.told) if told.status == 400]
+        unsure = first is not None and 0 < len(refused) < 3 and refused[-1] > first
+        return self.answer is None or (self.answer.status == 400 and unsure)
+
 
 class History:
     """The record of one run."""
@@ -70,7 +78,7 @@ class History:
         return [attempt for attempt in self.attempts.values() if attempt.op in ops]
 
     def unresolved(self) -> list[Attempt]:
-        return [attempt for attempt in self.attempts.values() if attempt.answer is None]
+        return [attempt for attempt in self.attempts.values() if attempt.open]
 
     def write(self, step: int, worker: int, attempt: Attempt, told: Told) -> None:
         body = told.body if not isinstance(told.body, bytes) else told.raw[:200].decode("latin-1")
