@@ -26,8 +26,7 @@ class Clock:
 
 def instant(epoch_s: float) -> datetime:
     """Return the UTC instant of an epoch second, cut to milliseconds."""
-    millis = int(epoch_s * 1000)
-    return datetime.fromtimestamp(millis // 1000, UTC).replace(microsecond=millis % 1000 * 1000)
+    return datetime.fromtimestamp(int(epoch_s * 1000) / 1000, UTC)
 
 
 def brt(at: datetime) -> str:
