@@ -28,7 +28,8 @@ from lastro.api import (
     system,
     webhooks,
 )
-from lastro.api.app import Application, Desk
+from lastro.api.app import Application
+from lastro.api.desk import Desk
 from lastro.api.routes import Route
 from lastro.config import Settings
 from lastro.identity.login import LoginDesk

@@ -9,8 +9,8 @@ from uuid import UUID
 import msgspec
 
 from lastro.accounts.model import Account
-from lastro.api.app import Desk
 from lastro.api.call import Call
+from lastro.api.desk import Desk
 from lastro.api.gates import check_path, shape_query
 from lastro.api.routes import Route
 from lastro.config import Mode, Settings

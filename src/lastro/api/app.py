@@ -5,23 +5,19 @@ import math
 import re
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import asyncpg
 import structlog
 
-from lastro.accounts.model import Account
 from lastro.api import gates
 from lastro.api.call import Answer, Call
+from lastro.api.desk import Desk
 from lastro.api.metrics import count
-from lastro.api.routes import Auth, Route, Router, Select
+from lastro.api.routes import Auth, Route, Select
 from lastro.api.wire import encode
-from lastro.idempotency.decide import Claim, Replay
-from lastro.identity.model import Principal
 from lastro.kit.errors import LastroError, MethodNotAllowed, RateLimited, Unavailable, ValidationError, render
-from lastro.limits.rates import Rates
-from lastro.services import Services
 from lastro.store.pool import LINK_ERRORS
 
 Scope = dict[str, Any]
@@ -32,34 +28,6 @@ BODY_TIMEOUT_S = 15
 IN_FLIGHT_MAX = 2_000
 
 log = structlog.get_logger()
-
-
-class Desk:
-    """What every call of this process shares: services, counters, short-lived caches, the route table."""
-
-    def __init__(
-        self,
-        services: Services,
-        rates: Rates,
-        routes: Sequence[Route],
-        read_token: Callable[[str], Awaitable[Principal]],
-    ) -> None:
-        self.services = services
-        self.rates = rates
-        self.routes = tuple(r for r in routes if services.settings.sandbox or not r.sandbox_only)
-        self.router = Router(self.routes)
-        self.read_token = read_token
-        self.principals: gates.Cache[Principal] = gates.Cache()
-        self.accounts: gates.Cache[Account] = gates.Cache()
-        self.in_flight = 0
-        self.stopping = False
-
-    def replayed(self, claim: Claim, replay: Replay) -> Answer:
-        """Give a stored answer back, opened when it holds a secret."""
-        body = replay.answer
-        if replay.sealed:
-            body = self.services.keyring.open(body, context=f"{claim.account_id}/{claim.key}".encode())
-        return Answer(body, replay.status, headers=(("Idempotent-Replayed", "true"),))
 
 
 class Application:

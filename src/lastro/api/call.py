@@ -1,22 +1,20 @@
 """One request on its way through the gates to its handler."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lastro.accounts.model import Account
+from lastro.api.desk import Desk
 from lastro.api.routes import Route
 from lastro.idempotency.decide import Claim
 from lastro.identity.model import Principal
-
-if TYPE_CHECKING:
-    from lastro.api.app import Desk
 
 
 @dataclass(slots=True)
 class Call:
     """What a handler gets: who asks, for which account, with which values."""
 
-    desk: "Desk"
+    desk: Desk
     route: Route
     request_id: str
     client: str

@@ -1,9 +1,8 @@
 """The gates before every handler, in their fixed order: credential, account, rate, idempotency, shape."""
 
 import hmac
-import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar
+from typing import Any
 from urllib.parse import parse_qsl
 
 from lastro.accounts.model import Account
@@ -29,38 +28,13 @@ from lastro.kit.errors import (
     ValidationError,
 )
 from lastro.limits.rates import Allowance, effective_limit
+from lastro.services import Services
 
-CACHE_S = 3.0
-CACHE_MAX = 50_000
 ADDRESS_RATE = Rate("address", 6_000)
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 
 Receive = Callable[[], Awaitable[Any]]
-Value = TypeVar("Value")
-
-
-class Cache(Generic[Value]):
-    """Remembers what was read for less than the five seconds in which a change must be in force."""
-
-    def __init__(self) -> None:
-        self._kept: dict[Any, tuple[float, Value | None]] = {}
-
-    async def get(self, key: Any, load: Callable[[], Awaitable[Value | None]]) -> Value | None:  # noqa: ANN401
-        """Return the value, read anew when it is older than allowed."""
-        kept = self._kept.get(key)
-        now = time.monotonic()
-        if kept is not None and now - kept[0] < CACHE_S:
-            return kept[1]
-        value = await load()
-        if len(self._kept) >= CACHE_MAX:
-            self._kept.clear()
-        self._kept[key] = (now, value)
-        return value
-
-    def clear(self) -> None:
-        """Forget everything: this process made a change itself."""
-        self._kept.clear()
 
 
 async def authenticate(call: Call) -> None:
@@ -224,6 +198,14 @@ class KnownAnswer(Exception):  # noqa: N818  not an error: a stored answer that 
         self.answer = answer
 
 
+def replayed(services: Services, claim: Claim, replay: Replay) -> Answer:
+    """Give a stored answer back, opened when it holds a secret."""
+    body = replay.answer
+    if replay.sealed:
+        body = services.keyring.open(body, context=f"{claim.account_id}/{claim.key}".encode())
+    return Answer(body, replay.status, headers=(("Idempotent-Replayed", "true"),))
+
+
 async def raise_or_replay_known_key(call: Call, *, wait: bool = True) -> None:
     """Let a known key answer before anything else; `wait=False` leaves one without an answer to the lane."""
     if not call.route.idempotent or call.account is None:
@@ -232,7 +214,7 @@ async def raise_or_replay_known_key(call: Call, *, wait: bool = True) -> None:
     stored = await load_stored(call.desk.services.pool, call.account_id, call.key)
     verdict = judge(claim, stored)
     if isinstance(verdict, Replay):
-        raise KnownAnswer(call.desk.replayed(claim, verdict))
+        raise KnownAnswer(replayed(call.desk.services, claim, verdict))
     if isinstance(verdict, Pending) and wait:
         raise IdempotencyInProgress(retry_after_s=1)
 

@@ -3,17 +3,15 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
 
 from lastro.kit.errors import LastroError, MethodNotAllowed, NotFound
 
-if TYPE_CHECKING:
-    from lastro.api.call import Call
-
-Handler = Callable[["Call"], Awaitable[Any]]
+# A handler takes the `Call` of api/call.py, which names this table and so cannot be named here.
+Handler = Callable[[Any], Awaitable[Any]]
 
 
 class Auth(StrEnum):

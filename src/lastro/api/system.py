@@ -5,8 +5,8 @@ from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from lastro.api.app import Desk
 from lastro.api.call import Answer, Call
+from lastro.api.desk import Desk
 from lastro.api.metrics import scrape
 from lastro.api.openapi import describe
 from lastro.api.reference import page
