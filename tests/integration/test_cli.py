@@ -130,11 +130,21 @@ async def test_a_code_can_be_copied_whole_from_a_narrow_terminal(run):
     assert (await run("charges", "list", "--json")).json["charges"][0]["brCode"] == code[0]
 
 
+async def opened_payouts(run) -> list[str]:
+    """Walk the operators' list to its end: other tests leave open payouts of their own."""
+    found, cursor = [], ()
+    while True:
+        page = (await run("payouts", "open", "--limit", "200", *cursor, "--json")).json
+        found += [row["id"] for row in page["payouts"]]
+        if page["nextCursor"] is None:
+            return found
+        cursor = ("--cursor", page["nextCursor"])
+
+
 async def test_a_payout_is_sent_decided_and_read(run):
     sent = (await run("payouts", "send", "stuck@sandbox.test", "500", "--external-ref", "p-1", "--json")).json
     assert sent["kind"] == "submitted"
-    opened = (await run("payouts", "open", "--json")).json["payouts"]
-    assert sent["payoutId"] in [row["id"] for row in opened]
+    assert sent["payoutId"] in await opened_payouts(run)
     assert (await run("sandbox", "settle", sent["payoutId"], "--json")).json["status"] == "SUCCEEDED"
     payout = (await run("payouts", "get", "p-1", "--external-ref", "--json")).json
     assert (await run("payouts", "get", payout["endToEndId"], "--json")).json["id"] == sent["payoutId"]

@@ -54,6 +54,10 @@ async def program():
     await runner.cleanup()
 
 
+def _hear_ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Listener:
     """`lastro listen` in a process of its own."""
 
@@ -67,7 +71,14 @@ class Listener:
         self.log = data_dir / "listen.log"
         command = [LASTRO, "listen", "--forward-to", program.url, "--json", *words]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+            # A suite that runs in the background hands "ignore SIGINT" down; a person's terminal does not.
+            self.process = subprocess.Popen(
+                command,
+                env=environment,
+                stdout=log,
+                stderr=log,
+                preexec_fn=_hear_ctrl_c,  # noqa: PLW1509
+            )
 
     async def ready(self, service: Service) -> None:
         async def greeted():
