@@ -37,6 +37,9 @@ from lastro.store.work import Work, WorkKind, delete_work, put_work, take_work
 
 RETRY_S = 5.0
 LEASE_S = 60.0
+HANDOVER_LEASE_S = (
+    10.0  # no provider is asked, and a receiver waits: after a crash the next one takes over soon
+)
 BATCH_MAX = 64
 AT_ONCE = 16
 GIVE_UP_AFTER = timedelta(days=1)
@@ -250,7 +253,7 @@ async def work_off_handovers(services: Services) -> int:
             await services.pool.execute(CLOSE_HANDOVER, work.account_id, work.id, services.clock.now())
         await delete_work(services.pool, [work[:3]])
 
-    return await _work_off(services, WorkKind.HANDOVER, hand_over)
+    return await _work_off(services, WorkKind.HANDOVER, hand_over, lease_s=HANDOVER_LEASE_S)
 
 
 # --- the provider's own list ----------------------------------------------------------------------
@@ -345,7 +348,9 @@ async def _book_returned(services: Services, returned: Returned) -> bool:
 # --- queues ---------------------------------------------------------------------------------------
 
 
-async def _work_off(services: Services, kind: WorkKind, act: Callable[[Work], Awaitable[None]]) -> int:
+async def _work_off(
+    services: Services, kind: WorkKind, act: Callable[[Work], Awaitable[None]], *, lease_s: float = LEASE_S
+) -> int:
     """Take what is due and act on it, some at a time; one item's failure is its own and is tried again."""
     due = await take_work(
         services.pool,
@@ -353,7 +358,7 @@ async def _work_off(services: Services, kind: WorkKind, act: Callable[[Work], Aw
         now=services.clock.now(),
         real_now=services.clock.real(),
         batch_max=BATCH_MAX,
-        lease_s=LEASE_S,
+        lease_s=lease_s,
     )
     gate = asyncio.Semaphore(AT_ONCE)
 

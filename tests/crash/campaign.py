@@ -173,7 +173,7 @@ class Campaign:
         try:
             await self.service.until(lambda: self._all_final(database), timeout_s=120, every_s=0.5)
             await self._prove_payouts(database)
-            await self.service.until(lambda: self._none_in_transit(database), timeout_s=30)
+            await self.service.until(lambda: self._none_in_transit(database), timeout_s=60)
             await self._prove_money(database)
         finally:
             await database.close()
