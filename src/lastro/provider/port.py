@@ -218,7 +218,10 @@ class Provider(Protocol):
     internal_credits: bool
 
     async def submit(self, order: Order) -> Outcome:
-        """Send an order once; anything but a clear answer is Unknown."""
+        """Send an order once; anything but a clear answer is Unknown.
+
+        A reference that the provider has already is no rejection: answer Accepted, for that payment exists.
+        """
 
     async def look_up(self, account_id: str, references: Sequence[str]) -> Sequence[OrderView | Unknown]:
         """Say what became of orders of one account."""
