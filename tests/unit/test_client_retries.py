@@ -97,7 +97,7 @@ def serve():
 
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         servers.append(server)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         return script, f"http://127.0.0.1:{server.server_port}"
 
     yield start
