@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --require-hashes
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format docs test-browser test-crash test-load test-model bench bench-quick bench-growth lock clean
+.PHONY: help setup run test check format docs test-browser test-crash test-load test-model bench bench-quick bench-growth lock clean audit
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,11 @@ check: $(VENV)/.dev ## format, lint, types, layers, unit tests: under 30 s
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/tidy tests/unit
+
+audit: ## known holes in what we install and in how we write: pip-audit, bandit, in a place of their own
+	@test .venv-audit/.done -nt requirements/audit.lock || { $(PYTHON) -m venv .venv-audit && .venv-audit/bin/python -m pip \
+	  --disable-pip-version-check install --quiet --require-hashes -r requirements/audit.lock && touch .venv-audit/.done; }
+	@.venv-audit/bin/python scripts/audit.py $(AUDIT)
 
 format: $(VENV)/.dev ## format the code and mend what can be mended
 	$(BIN)/ruff format --quiet .
