@@ -2,6 +2,7 @@
 
 import asyncio
 
+import asyncpg
 import pytest
 
 from tests.support.charges import check_full, check_summary, create, events, pay, read, refresh, simple
@@ -27,6 +28,14 @@ async def account(service):
 async def faults(service, **rates):
     reply = await service.admin("POST", "/sandbox/faults", rates)
     assert reply.status == 200, reply.body
+
+
+async def scalar(service, query, *values):
+    connection = await asyncpg.connect(service.database_url)
+    try:
+        return await connection.fetchval(query, *values)
+    finally:
+        await connection.close()
 
 
 async def all_charges(service, account):
@@ -172,17 +181,23 @@ async def test_a_refund_with_a_failing_provider_is_held_and_sent_until_it_is_thr
     reply = await service.post(f"/v1/charges/{charge['id']}/refunds", account.api_key, {"amountCents": "400"})
     assert (reply.status, reply.body["status"]) == (201, "PENDING")
     assert await service.balance(account) == 600
-    await faults(service, dropRate=0.5)
+    await faults(service, dropRate=1)  # the order arrives from now on, and its answer is lost
+
+    async def arrived():
+        return await scalar(service, "SELECT count(*) FROM sandbox_returns WHERE return_id = $1", return_id)
 
     async def refunded():
-        found = await service.get(f"/v1/charges/{charge['id']}", account.api_key)
-        return found.body["refundedAmountCents"] == "400"
+        return (await read(service, account, charge))["refundedAmountCents"] == "400"
 
-    await service.until(refunded)
+    return_id = reply.body["refundEndToEndId"]
+    await service.until(arrived)
+    assert not await refunded()
     await faults(service)
+    await service.until(refunded)
     assert await service.balance(account) == 600
+    assert await arrived() == 1
     (told,) = await events(service, account, "pix.charge.refunded")
-    assert told["data"]["refundEndToEndId"] == reply.body["refundEndToEndId"]
+    assert told["data"]["refundEndToEndId"] == return_id
 
 
 async def test_the_ledger_holds_after_all_of_it(service):

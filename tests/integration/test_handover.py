@@ -93,6 +93,24 @@ async def test_a_refunded_charge_comes_back_to_the_payer(own, pair):
     assert told["refundEndToEndId"] == refund.body["refundEndToEndId"], "both sides name the same return"
 
 
+async def test_money_that_the_provider_sends_back_leaves_no_notification_that_nothing_fits(own, pair):
+    """The payer hears of its order; the receiver sent none, and learns of the return from the statement."""
+    payer, receiver = pair
+    sent = (await pay_key(own, payer, await key_of(own, receiver))).body["payoutId"]
+    await until_status(own, payer, sent, "SUCCEEDED")
+    await until_balance(own, receiver, 980)
+    reply = await own.post(f"/sandbox/payouts/{sent}/refund", payer.api_key, {"amountCents": "400"})
+    assert reply.status == 200, reply.body
+    await until_balance(own, payer, 50_000 - 1_030 + 400)
+    database = await asyncpg.connect(own.database_url)
+    try:
+        query = "SELECT account_id FROM notifications WHERE kind = 'order' AND account_id = ANY($1::text[])"
+        ids = [payer.pix_account_id, receiver.pix_account_id]
+        assert {row[0] for row in await database.fetch(query, ids)} == {payer.pix_account_id}
+    finally:
+        await database.close()
+
+
 async def test_a_closed_receiver_is_refused_before_settlement(own, pair):
     payer, receiver = pair
     key = await key_of(own, receiver)

@@ -82,16 +82,19 @@ WITH sent AS (SELECT account_id FROM sandbox_submissions WHERE end_to_end_id = $
 sides AS (
     SELECT $1 AS account_id UNION SELECT account_id FROM sent UNION
     SELECT account_id FROM sandbox_credits WHERE end_to_end_id = $3 AND EXISTS (SELECT FROM sent)
+),
+put AS (
+    INSERT INTO sandbox_returns (account_id, return_id, original, amount_cents, at)
+    SELECT account_id, $2, $3, $4, $5 FROM sides
+    ON CONFLICT (account_id, return_id) DO NOTHING RETURNING account_id
 )
-INSERT INTO sandbox_returns (account_id, return_id, original, amount_cents, at)
-SELECT account_id, $2, $3, $4, $5 FROM sides
-ON CONFLICT (account_id, return_id) DO NOTHING RETURNING account_id"""
+SELECT put.account_id FROM put JOIN sent ON sent.account_id = put.account_id"""
 
 
 async def insert_return(
     tx: Connection, account_id: str, *, return_id: str, original: str, amount_cents: int, at: datetime
 ) -> list[str]:
-    """Send money of a settled Pix back, and return the accounts on its other side, if they are ours."""
+    """Send money of a settled Pix back, and return the other account, if it is ours and sent the order."""
     rows = await tx.fetch(INSERT_RETURN, account_id, return_id, original, amount_cents, at)
     return [row["account_id"] for row in rows if row["account_id"] != account_id]
 

@@ -33,7 +33,7 @@ async def send_back(
 async def announce_order(
     tx: Connection, account_id: str, end_to_end_id: str, *, now: datetime, due_at: datetime
 ) -> None:
-    """Notify an account that something happened to an order of its own; whose it is not, that is harmless."""
+    """Notify an account that something happened to an order of its own."""
     body = msgspec.json.encode((account_id, end_to_end_id))
     notification = Notification(account_id, new_id(now), "order", body, now)
     await insert_notification(tx, notification)
