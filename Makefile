@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --require-hashes
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format docs test-browser test-crash test-load test-model bench bench-quick bench-growth lock clean audit
+.PHONY: help setup run test check format docs test-browser test-crash test-load test-model test-mutation bench bench-quick bench-growth lock clean audit
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ test-load: $(VENV)/.dev ## the tests that take minutes: a million rows, ten thou
 
 test-model: $(VENV)/.dev ## the concurrent model checker: make test-model STEPS=10000 SEED=1
 	$(BIN)/python -m tests.model.run --faults --steps $(or $(STEPS),10000) --seed $(or $(SEED),1)
+
+test-mutation: $(VENV)/.dev ## break the money rules in every small way and see that a unit test notices (5 minutes)
+	$(BIN)/python -m tests.mutation.run
 
 bench/.venv/.done: bench/requirements.lock
 	$(PYTHON) -m venv bench/.venv

@@ -1,5 +1,6 @@
 """What a POST means under a known or an unknown Idempotency-Key."""
 
+import hashlib
 from datetime import UTC, datetime
 
 import pytest
@@ -42,6 +43,13 @@ def test_a_stored_answer_is_replayed_byte_for_byte():
     assert judge(CLAIM, stored(record="record-2", status=201, answer=b"{ }")) == Replay(201, b"{ }", False)
 
 
+@pytest.mark.parametrize(("status", "answer"), [(201, None), (None, b"{ }")])
+def test_half_an_answer_is_none(status, answer):
+    """Status and body are stored together; without both there is nothing to give back."""
+    assert judge(CLAIM, stored(status=status, answer=answer)) == Own()
+    assert judge(CLAIM, stored(record="record-2", status=status, answer=answer)) == Pending("record-2")
+
+
 @pytest.mark.parametrize("status", [None, 201])
 def test_the_same_key_with_another_request_conflicts(status):
     with pytest.raises(IdempotencyConflict):
@@ -56,6 +64,40 @@ def test_in_one_batch_the_first_acts_and_the_others_wait_for_it():
     assert verdicts[:2] == [Fresh(), Pending("record-1")]
     assert isinstance(verdicts[2], IdempotencyConflict)
     assert verdicts[3] == Fresh(), "a key belongs to its account"
+
+
+def test_in_one_batch_what_is_stored_comes_before_who_was_first():
+    """A key with a record is answered from it, also for the second claim in a batch."""
+    second, third = CLAIM._replace(record_id="record-2"), CLAIM._replace(record_id="record-3")
+    name = (CLAIM.account_id, CLAIM.key)
+    answered = stored(record="record-0", status=201, answer=b"{ }")
+    assert judge_batch([second, third], {name: answered}) == [Replay(201, b"{ }", False)] * 2
+    assert judge_batch([second, third], {name: stored(record="record-0")}) == [Pending("record-0")] * 2
+    assert judge_batch([second, third], {name: stored(record="record-2")}) == [Own(), Pending("record-2")]
+
+
+def test_every_claim_of_a_batch_gets_its_verdict_in_its_place():
+    keys = [CLAIM._replace(key=f"key-{number:04}", record_id=f"record-{number}") for number in range(5)]
+    held = stored(record="record-9")
+    conflicting = stored(print_=b"other")
+    rows = {("account", "key-0001"): held, ("account", "key-0003"): conflicting}
+    verdicts = judge_batch(iter(keys), rows)
+    assert verdicts[:3] == [Fresh(), Pending("record-9"), Fresh()]
+    assert isinstance(verdicts[3], IdempotencyConflict)
+    assert verdicts[4:] == [Fresh()]
+
+
+def test_the_fingerprint_is_a_stored_format():
+    """Keys outlive a release: what is hashed stays as it is, to the byte."""
+    body = {"b": [1, {"d": "é", "c": None}], "a": 1}
+    canonical = 'POST /v1/payouts\n{"a":1,"b":[1,{"c":null,"d":"é"}]}'
+    assert fingerprint("POST", "/v1/payouts", body) == hashlib.sha256(canonical.encode()).digest()
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_replayed_answer_stays_sealed_if_it_was(sealed):
+    answered = stored(status=201, answer=b"sealed")._replace(sealed=sealed)
+    assert judge(CLAIM, answered) == Replay(201, b"sealed", sealed)
 
 
 @pytest.mark.parametrize(

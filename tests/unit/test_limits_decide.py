@@ -89,3 +89,4 @@ def test_limits_refuse_what_is_over_them_and_only_that(now, consumed, amount, re
     with pytest.raises(LimitExceeded) as refused:
         check_limits(holder, window_at(at(now)), consumed, amount)
     assert refused.value.details == {"limit": refused_by, "remainingCents": left}
+    assert refused.value.param == "amountCents"
