@@ -29,6 +29,7 @@ from lastro.api import (
     webhooks,
 )
 from lastro.api.app import Application
+from lastro.api.connections import Connection, raise_file_limit
 from lastro.api.desk import Desk
 from lastro.api.routes import Route
 from lastro.config import Settings
@@ -160,6 +161,7 @@ async def serve(
     settings: Settings, keyring: Keyring, *, on_ready: Callable[[dict[str, Any] | None], None] | None = None
 ) -> None:
     """Run the API and, unless told otherwise, the loops, until a signal says stop."""
+    raise_file_limit()
     async with open_house(settings, keyring, role=system.API_ROLE) as house:
         for warning in await system.warnings_of(house.desk):
             log.warning("start", hint=warning)
@@ -220,7 +222,8 @@ def _server(application: Application, host: str, port: int) -> _Server:
         proxy_headers=False,
         timeout_graceful_shutdown=10,
         timeout_keep_alive=75,
-        h11_max_incomplete_event_size=32_768,
+        http=Connection,
+        log_level="error",  # what strangers send is counted, not told line by line
         ws="none",
     )
     return _Server(config)

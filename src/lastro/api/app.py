@@ -49,6 +49,8 @@ class Application:
             raw_path = scope.get("raw_path")
             path = raw_path.decode("ascii", "replace") if raw_path else scope["path"]
             call = _open_call(self.desk, scope, headers, request_id)
+            if len(headers) < len(scope["headers"]):
+                gates.check_repeated(scope["headers"])
             call.route, call.path = self.desk.router.find(scope["method"], path)
             if self.desk.in_flight > IN_FLIGHT_MAX:
                 raise Unavailable(retry_after_s=1)
@@ -125,12 +127,17 @@ class Application:
 
 
 async def _read_body(call: Call, receive: gates.Receive) -> None:
-    """Take the body in, but not for ever: a caller that drips it is cut off."""
+    """Take the body in, but not for ever; who drips it takes nobody's place meanwhile."""
+    call.desk.in_flight -= 1
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
             await gates.read_body(call, receive)
     except TimeoutError:
         raise ValidationError("The body did not arrive in time.", param="body") from None
+    finally:
+        call.desk.in_flight += 1
+    if call.desk.in_flight > IN_FLIGHT_MAX:
+        raise Unavailable(retry_after_s=1)
 
 
 async def _stream(chunks: AsyncIterator[bytes], receive: gates.Receive, send: Send) -> None:

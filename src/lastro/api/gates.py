@@ -1,7 +1,7 @@
 """The gates before every handler, in their fixed order: credential, account, rate, idempotency, shape."""
 
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -33,8 +33,22 @@ from lastro.services import Services
 ADDRESS_RATE = Rate("address", 6_000)
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
+# Of these a proxy might read the first and we the last.
+SAID_ONCE = {
+    name.lower().encode(): name
+    for name in ("Authorization", "Content-Type", "Idempotency-Key", "X-Pix-Account-Id", "X-Tenant-Id")
+}
 
 Receive = Callable[[], Awaitable[Any]]
+
+
+def check_repeated(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuse a request in which a header that must say one thing stands twice."""
+    seen = set()
+    for name, _ in headers:
+        if name in seen and name in SAID_ONCE:
+            raise ValidationError(f"{SAID_ONCE[name]} must be given once.", param=SAID_ONCE[name])
+        seen.add(name)
 
 
 async def authenticate(call: Call) -> None:
