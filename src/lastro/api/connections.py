@@ -7,6 +7,8 @@ its next byte does not move, and when there are too many connections an idle one
 
 import asyncio
 import resource
+import socket
+import struct
 import uuid
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -16,7 +18,7 @@ from lastro.kit.errors import LastroError, ValidationError, render
 
 HEAD_MAX_BYTES = 32 * 1024
 HEAD_TIMEOUT_S = 10.0
-STALL_TIMEOUT_S = 30.0
+STALL_TIMEOUT_S = 20.0
 REQUEST_MAX_BYTES = 8 * 1024 * 1024  # bodies end at 64 KiB; so far do we listen to learn that one is longer
 CONNECTIONS_MAX = 10_000
 FILES_WANTED = 65_536
@@ -63,7 +65,7 @@ class Connection(HttpToolsProtocol):
         super().data_received(data)
         if self.is_answering or self.transport.is_closing():
             if self._arrived > REQUEST_MAX_BYTES:
-                self.transport.abort()
+                self.drop()
             return
         in_head = self.scope is None or "method" not in self.scope
         if self._arrived > (HEAD_MAX_BYTES + _READ_MAX_BYTES if in_head else REQUEST_MAX_BYTES):
@@ -99,7 +101,7 @@ class Connection(HttpToolsProtocol):
         """Wait for a caller that does not read, but not for ever."""
         super().pause_writing()
         if self._stalled is None:
-            self._stalled = self.loop.call_later(STALL_TIMEOUT_S, self.transport.abort)
+            self._stalled = self.loop.call_later(STALL_TIMEOUT_S, self.drop)
 
     def resume_writing(self) -> None:
         """Go on: the caller reads."""
@@ -118,6 +120,13 @@ class Connection(HttpToolsProtocol):
         """Tell whether it never asked anything."""
         return self.cycle is None
 
+    def drop(self) -> None:
+        """Reset the connection, so that not even the system keeps what was written and never read."""
+        link = self.transport.get_extra_info("socket")
+        if link is not None:
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
+
     def _head_bytes(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
@@ -129,7 +138,7 @@ class Connection(HttpToolsProtocol):
     def _cut(self) -> None:
         """Close; what was written and is not being read is given up."""
         if self.transport.get_write_buffer_size():
-            self.transport.abort()
+            self.drop()
         elif not self.transport.is_closing():
             self.transport.close()
 
@@ -154,7 +163,7 @@ def _make_room(newcomer: Connection) -> None:
     waiting = [one for one in newcomer.connections if isinstance(one, Connection) and not one.is_answering]
     others = [one for one in waiting if one is not newcomer and not one.transport.is_closing()]
     chosen = next((one for one in others if one.is_new), others[0] if others else newcomer)
-    chosen.transport.abort()
+    chosen.drop()
 
 
 def connections_max() -> int:
