@@ -17,7 +17,8 @@ from rich.table import Table
 
 from lastro.cli.admin import with_json, with_page
 from lastro.cli.admin_client import AdminClient, find_client, show
-from lastro.cli.running import database_of, set_up_logging
+from lastro.cli.logs import set_up_logging
+from lastro.cli.running import database_of
 from lastro.config import Mode
 from lastro.kit.clock import brt
 from lastro.kit.errors import LastroError, ValidationError

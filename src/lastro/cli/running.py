@@ -1,7 +1,5 @@
 """Starting a service from the command line: the database, the log, the greeting."""
 
-import logging
-import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -9,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-import structlog
 import uvloop
 
+from lastro.cli.logs import set_up_logging
 from lastro.config import Mode, Settings
 from lastro.kit.sealing import Keyring
 from lastro.startup import Start, StartError, read_settings
@@ -88,19 +86,3 @@ Try it:
 
   curl -s {base_url}/v1/account -H 'Authorization: Bearer {first["apiKey"]}'
 """
-
-
-def set_up_logging() -> None:
-    """Log JSON lines to standard error; LASTRO_LOG_LEVEL chooses how much."""
-    level = getattr(logging, os.environ.get("LASTRO_LOG_LEVEL", "INFO").upper(), logging.INFO)
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
