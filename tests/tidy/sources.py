@@ -85,7 +85,7 @@ def sql_constants() -> Iterator[tuple[str, str]]:
 
 
 def _speaks_sql(source: Source) -> bool:
-    return "insert_sql(" in source.text or bool(sql_strings(source))
+    return ".insert_into(" in source.text or bool(sql_strings(source))
 
 
 def _is_defined_in(source: Source, name: str) -> bool:

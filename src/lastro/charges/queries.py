@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from operator import attrgetter
 
 from lastro.charges.model import Charge, ChargeStatus, Refund, Variant
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import columns, given_sql, insert_sql
+from lastro.store.rows import Shape, columns, given_sql
 
 CHARGE_COLUMNS = ", ".join(Charge._fields)
 _QUALIFIED = ", ".join(f"charges.{name}" for name in Charge._fields)
 
-INSERT_CHARGES = insert_sql(
-    "charges",
+_CHARGE = Shape(
     account_id="text", charge_id="text", variant="text", status="text", amount_cents="bigint", txid="text",
     provider_qr_id="text", br_code="text", expires_at="timestamptz", due_on="date", fine_on="date",
     fine_type="text", fine_hundredths="bigint", debtor_name="text", debtor_document="text",
@@ -22,11 +22,13 @@ INSERT_CHARGES = insert_sql(
     refunding_cents="bigint", idempotency_key="text", created_at="timestamptz", updated_at="timestamptz",
 )  # fmt: skip
 
+INSERT_CHARGES = _CHARGE.insert_into("charges")
+
 
 async def insert_charges(tx: Connection, charges: Sequence[Charge]) -> None:
     """Store new charges."""
     if charges:
-        await tx.execute(INSERT_CHARGES, *columns(charges, len(Charge._fields)))
+        await tx.execute(INSERT_CHARGES, _CHARGE.pack(charges))
 
 
 LOAD_CHARGE = f"SELECT {CHARGE_COLUMNS} FROM charges WHERE account_id = $1 AND charge_id = $2"
@@ -116,17 +118,20 @@ async def list_charges(
     return [Charge(*row) for row in rows]
 
 
-_UPDATED = {
-    "status": "text", "br_code": "text", "provider_response": "json", "failure_reason": "text",
-    "end_to_end_id": "text", "movement_id": "text", "paid_at": "timestamptz", "paid_cents": "bigint",
-    "payer_name": "text", "payer_document": "text", "payer_institution": "text", "payer_ispb": "text",
-    "refund_end_to_end_id": "text", "refunded_at": "timestamptz", "refunded_cents": "bigint",
-    "refunding_cents": "bigint", "updated_at": "timestamptz",
-}  # fmt: skip
+_NAMED = ("account_id", "charge_id", "was_status")
+_MOVED = Shape(
+    account_id="text", charge_id="text", was_status="text", status="text", br_code="text",
+    provider_response="json", failure_reason="text", end_to_end_id="text", movement_id="text",
+    paid_at="timestamptz", paid_cents="bigint", payer_name="text", payer_document="text",
+    payer_institution="text", payer_ispb="text", refund_end_to_end_id="text", refunded_at="timestamptz",
+    refunded_cents="bigint", refunding_cents="bigint", updated_at="timestamptz",
+)  # fmt: skip
+_UPDATED = _MOVED.names[len(_NAMED) :]
+_updated_values = attrgetter(*_UPDATED)
 
 MOVE_CHARGES = f"""
 UPDATE charges SET {", ".join(f"{name} = given.{name}" for name in _UPDATED)}
-FROM {given_sql(account_id="text", charge_id="text", was_status="text", **_UPDATED)}
+FROM {_MOVED.given}
 WHERE charges.account_id = given.account_id AND charges.charge_id = given.charge_id
   AND charges.status = given.was_status"""
 
@@ -134,11 +139,10 @@ WHERE charges.account_id = given.account_id AND charges.charge_id = given.charge
 async def move_charges(tx: Connection, moves: Iterable[tuple[str, Charge]]) -> None:
     """Write charges under their account's lock: (the status that was read, the charge as it becomes)."""
     rows = sorted(
-        (charge.account_id, charge.charge_id, was, *(getattr(charge, name) for name in _UPDATED))
-        for was, charge in moves
+        (charge.account_id, charge.charge_id, was, *_updated_values(charge)) for was, charge in moves
     )
     if rows:
-        await tx.execute(MOVE_CHARGES, *columns(rows, len(_UPDATED) + 3))
+        await tx.execute(MOVE_CHARGES, _MOVED.pack(rows))
 
 
 LIST_CREDIT_MOVEMENTS = f"""
@@ -178,18 +182,19 @@ async def put_listed_until(db: Connection | Pool, until: datetime) -> None:
 
 REFUND_COLUMNS = ", ".join(Refund._fields)
 
-INSERT_REFUNDS = insert_sql(
-    "charge_refunds",
+_REFUND = Shape(
     account_id="text", refund_id="text", charge_id="text", return_id="text", end_to_end_id="text",
     amount_cents="bigint", status="text", description="text", failure_reason="text", movement_id="text",
     idempotency_key="text", created_at="timestamptz", updated_at="timestamptz",
 )  # fmt: skip
 
+INSERT_REFUNDS = _REFUND.insert_into("charge_refunds")
+
 
 async def insert_refunds(tx: Connection, refunds: Sequence[Refund]) -> None:
     """Store new refunds."""
     if refunds:
-        await tx.execute(INSERT_REFUNDS, *columns(refunds, len(Refund._fields)))
+        await tx.execute(INSERT_REFUNDS, _REFUND.pack(refunds))
 
 
 LOAD_REFUND = f"SELECT {REFUND_COLUMNS} FROM charge_refunds WHERE account_id = $1 AND refund_id = $2"
@@ -224,9 +229,11 @@ async def list_by_return(tx: Connection, ids: Iterable[tuple[str, str]]) -> dict
     return {(row["account_id"], row["return_id"]): Refund(*row) for row in rows}
 
 
+_REFUND_MOVE = Shape(account_id="text", refund_id="text", status="text", failure_reason="text")
+
 MOVE_REFUNDS = f"""
-UPDATE charge_refunds SET status = given.status, failure_reason = given.failure_reason, updated_at = $5
-FROM {given_sql(account_id="text", refund_id="text", status="text", failure_reason="text")}
+UPDATE charge_refunds SET status = given.status, failure_reason = given.failure_reason, updated_at = $2
+FROM {_REFUND_MOVE.given}
 WHERE charge_refunds.account_id = given.account_id AND charge_refunds.refund_id = given.refund_id
   AND charge_refunds.status = 'PENDING'"""
 
@@ -236,4 +243,4 @@ async def move_refunds(
 ) -> None:
     """Settle pending refunds: (account, refund, SUCCEEDED or FAILED, reason)."""
     if moves:
-        await tx.execute(MOVE_REFUNDS, *columns(sorted(moves), 4), now)
+        await tx.execute(MOVE_REFUNDS, _REFUND_MOVE.pack(sorted(moves)), now)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lastro.idempotency.decide import Claim, Stored
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import columns, given_sql, insert_sql
+from lastro.store.rows import Shape, columns, given_sql
 
 _COLUMNS = "account_id, key, fingerprint, record_id, status, answer, sealed, created_at"
 
@@ -31,11 +31,12 @@ async def load_stored(db: Connection | Pool, account_id: str, key: str) -> Store
     return Stored(*row) if row else None
 
 
-INSERT_CLAIMS = insert_sql(
-    "idempotency",
+_CLAIM = Shape(
     account_id="text", key="text", fingerprint="bytea", record_id="text",
     status="smallint", answer="bytea", sealed="boolean", created_at="timestamptz",
 )  # fmt: skip
+
+INSERT_CLAIMS = _CLAIM.insert_into("idempotency")
 
 
 async def insert_claims(
@@ -48,7 +49,7 @@ async def insert_claims(
     """Claim keys in the transaction of their effect; with the answer where it is decided already."""
     rows = [(*claim, status, answer, sealed, now) for claim, status, answer in claims]
     if rows:
-        await tx.execute(INSERT_CLAIMS, *columns(rows, 8))
+        await tx.execute(INSERT_CLAIMS, _CLAIM.pack(rows))
 
 
 class Answer(NamedTuple):
@@ -60,9 +61,10 @@ class Answer(NamedTuple):
     body: bytes
 
 
+_ANSWER = Shape(account_id="text", key="text", status="smallint", answer="bytea")
+
 MOVE_ANSWERS = f"""
-UPDATE idempotency SET status = given.status, answer = given.answer
-FROM {given_sql(account_id="text", key="text", status="smallint", answer="bytea")}
+UPDATE idempotency SET status = given.status, answer = given.answer FROM {_ANSWER.given}
 WHERE idempotency.account_id = given.account_id AND idempotency.key = given.key
   AND idempotency.status IS NULL
 RETURNING idempotency.account_id, idempotency.key"""
@@ -73,7 +75,7 @@ async def move_answers(tx: Connection, answers: Iterable[Answer]) -> dict[tuple[
     rows = sorted(answers)
     if not rows:
         return {}
-    new = {(row[0], row[1]) for row in await tx.fetch(MOVE_ANSWERS, *columns(rows, 4))}
+    new = {(row[0], row[1]) for row in await tx.fetch(MOVE_ANSWERS, _ANSWER.pack(rows))}
     standing = {(a.account_id, a.key): (a.status, a.body) for a in rows if (a.account_id, a.key) in new}
     older = [Claim(a.account_id, a.key, b"", "") for a in rows if (a.account_id, a.key) not in new]
     if older:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from lastro.ledger.model import Balance, Entry, Leg, Movement, MovementStatus
 from lastro.store.pool import Connection
-from lastro.store.rows import columns, given_sql, insert_sql
+from lastro.store.rows import Shape, columns
 
 LOCK_BALANCES = """
 SELECT account_id, balance_cents, blocked_cents, entry_seq, movement_seq,
@@ -25,56 +25,59 @@ INSERT INTO balances (account_id, balance_cents, blocked_cents, entry_seq, movem
 VALUES ($1, 0, 0, 0, 0, 0, 0, 0, 0, $2, $3)"""
 
 
+_BALANCE = Shape(
+    account_id="text", balance_cents="bigint", entry_seq="bigint", movement_seq="bigint",
+    credits_cents="bigint", debits_cents="bigint", credits_count="bigint", debits_count="bigint",
+    last_at="timestamptz", last_hash="bytea",
+)  # fmt: skip
+
 UPDATE_BALANCES = f"""
 UPDATE balances SET balance_cents = given.balance_cents, entry_seq = given.entry_seq,
     movement_seq = given.movement_seq, credits_cents = given.credits_cents, debits_cents = given.debits_cents,
     credits_count = given.credits_count, debits_count = given.debits_count,
     last_at = given.last_at, last_hash = given.last_hash
-FROM {
-    given_sql(
-        account_id="text", balance_cents="bigint", entry_seq="bigint", movement_seq="bigint",
-        credits_cents="bigint", debits_cents="bigint", credits_count="bigint", debits_count="bigint",
-        last_at="timestamptz", last_hash="bytea",
-    )
-}
-WHERE balances.account_id = given.account_id"""  # fmt: skip
+FROM {_BALANCE.given} WHERE balances.account_id = given.account_id"""
 
 
 async def update_balances(tx: Connection, balances: Sequence[Balance]) -> None:
     """Write the balances that a batch arrived at."""
     rows = [(b.account_id, b.balance_cents, *b[3:]) for b in balances]
-    await tx.execute(UPDATE_BALANCES, *columns(rows, 10))
+    await tx.execute(UPDATE_BALANCES, _BALANCE.pack(rows))
 
 
-INSERT_MOVEMENTS = insert_sql(
-    "movements",
+_MOVEMENT = Shape(
     account_id="text", movement_id="text", seq="bigint", type="text", source="text", status="text",
     description="text", fee_cents="bigint", reverses_id="text", total_credits_cents="bigint",
     total_debits_cents="bigint", total_credits_count="bigint", total_debits_count="bigint",
     balance_cents="bigint", hash="bytea", at="timestamptz", metadata="json",
 )  # fmt: skip
 
+INSERT_MOVEMENTS = _MOVEMENT.insert_into("movements")
+
 
 async def insert_movements(tx: Connection, movements: Sequence[Movement]) -> None:
     """Store the movements of a batch."""
-    await tx.execute(INSERT_MOVEMENTS, *columns(movements, 17))
+    await tx.execute(INSERT_MOVEMENTS, _MOVEMENT.pack(movements))
 
 
-INSERT_ENTRIES = insert_sql(
-    "entries",
+_ENTRY = Shape(
     account_id="text", movement_id="text", leg="smallint", entry_id="text", book="text", kind="text",
     amount_cents="bigint", seq="bigint", balance_after_cents="bigint", at="timestamptz",
 )  # fmt: skip
 
+INSERT_ENTRIES = _ENTRY.insert_into("entries")
+
 
 async def insert_entries(tx: Connection, entries: Sequence[Entry]) -> None:
     """Store the entries of a batch; nothing ever updates or deletes them."""
-    await tx.execute(INSERT_ENTRIES, *columns(entries, 10))
+    await tx.execute(INSERT_ENTRIES, _ENTRY.pack(entries))
 
+
+_MOVE = Shape(account_id="text", movement_id="text", status="text", metadata="json")
 
 MOVE_MOVEMENTS = f"""
 UPDATE movements SET status = given.status, metadata = COALESCE(given.metadata, movements.metadata)
-FROM {given_sql(account_id="text", movement_id="text", status="text", metadata="json")}
+FROM {_MOVE.given}
 WHERE movements.account_id = given.account_id AND movements.movement_id = given.movement_id
   AND movements.status = 'PENDING'"""
 
@@ -83,7 +86,7 @@ async def move_movements(
     tx: Connection, moves: Sequence[tuple[str, str, MovementStatus, str | None]]
 ) -> None:
     """Settle pending movements: (account, movement, POSTED or REVERSED, new metadata or None)."""
-    await tx.execute(MOVE_MOVEMENTS, *columns(sorted(moves), 4))
+    await tx.execute(MOVE_MOVEMENTS, _MOVE.pack(sorted(moves)))
 
 
 LIST_LEGS = """
@@ -129,12 +132,12 @@ async def list_facts(tx: Connection, facts: Iterable[FactKey]) -> set[FactKey]:
     return {(row[0], row[1], row[2]) for row in rows}
 
 
-INSERT_FACTS = insert_sql(
-    "facts", account_id="text", kind="text", external_id="text", movement_id="text", at="timestamptz"
-)
+_FACT = Shape(account_id="text", kind="text", external_id="text", movement_id="text", at="timestamptz")
+
+INSERT_FACTS = _FACT.insert_into("facts")
 
 
 async def insert_facts(tx: Connection, facts: Sequence[tuple[str, str, str, str | None, datetime]]) -> None:
     """Store outside facts with their effect: (account, kind, external id, movement, instant)."""
     if facts:
-        await tx.execute(INSERT_FACTS, *columns(facts, 5))
+        await tx.execute(INSERT_FACTS, _FACT.pack(facts))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import columns, given_sql
+from lastro.store.rows import Shape, columns, given_sql
 
 WindowKey = tuple[str, datetime]
 
@@ -21,14 +21,15 @@ async def list_consumed(db: Connection | Pool, windows: Iterable[WindowKey]) -> 
     return {(row[0], row[1]): row[2] for row in rows}
 
 
+_CONSUMED = Shape(account_id="text", window_start="timestamptz", consumed_cents="bigint")
+
 PUT_CONSUMED = f"""
 INSERT INTO spending_windows (account_id, window_start, consumed_cents)
-SELECT account_id, window_start, consumed_cents
-FROM {given_sql(account_id="text", window_start="timestamptz", consumed_cents="bigint")}
+SELECT account_id, window_start, consumed_cents FROM {_CONSUMED.given}
 ON CONFLICT (account_id, window_start) DO UPDATE SET consumed_cents = EXCLUDED.consumed_cents"""
 
 
 async def put_consumed(tx: Connection, consumed: Mapping[WindowKey, int]) -> None:
     """Write what is consumed now, under the accounts' locks."""
     if consumed:
-        await tx.execute(PUT_CONSUMED, *columns([(*key, consumed[key]) for key in sorted(consumed)], 3))
+        await tx.execute(PUT_CONSUMED, _CONSUMED.pack((*key, consumed[key]) for key in sorted(consumed)))

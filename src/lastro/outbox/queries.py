@@ -7,26 +7,26 @@ import structlog
 from lastro.kit.clock import Clock
 from lastro.outbox.model import Alarm, Event
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import columns, given_sql, insert_sql
+from lastro.store.rows import Shape
 
 EVENT_ID_PREFIX = "evt_"  # an event's id without it is the id of its deliveries
 
 log = structlog.get_logger()
+
+_EVENT = Shape(account_id="text", event_id="text", event="text", body="bytea", created_at="timestamptz")
 
 # The events, a delivery for each enabled endpoint that subscribed, and the queue row that makes it due:
 # one statement, each table once. Accounts without endpoints cost one index probe an event.
 INSERT_EVENTS = f"""
 WITH made AS (
     INSERT INTO events (account_id, event_id, event, body, created_at)
-    SELECT account_id, event_id, event, body, created_at FROM {
-    given_sql(account_id="text", event_id="text", event="text", body="bytea", created_at="timestamptz")
-}
+    SELECT account_id, event_id, event, body, created_at FROM {_EVENT.given}
     RETURNING account_id, event_id, event, created_at
 ), owed AS (
     INSERT INTO webhook_deliveries (account_id, endpoint_id, delivery_id, event_id, event, status,
                                     attempts, step, next_attempt_at, created_at)
     SELECT made.account_id, endpoint_id, substr(made.event_id, {len(EVENT_ID_PREFIX) + 1}), made.event_id,
-           made.event, 'pending', 0, 0, LEAST(made.created_at, $6::timestamptz), made.created_at
+           made.event, 'pending', 0, 0, LEAST(made.created_at, $2::timestamptz), made.created_at
     FROM made JOIN webhook_endpoints ON webhook_endpoints.account_id = made.account_id
         AND webhook_endpoints.enabled AND made.event = ANY(webhook_endpoints.events)
     RETURNING account_id, endpoint_id, next_attempt_at, delivery_id
@@ -39,13 +39,14 @@ async def insert_events(tx: Connection, events: Sequence[Event]) -> None:
     """Append events, and what is owed to endpoints for them, in the caller's transaction."""
     if events:
         # Real time, too: due at once even when the sandbox moved business time on and back again.
-        await tx.execute(INSERT_EVENTS, *columns(events, 5), Clock.real())
+        await tx.execute(INSERT_EVENTS, _EVENT.pack(events), Clock.real())
 
 
-INSERT_ALARMS = insert_sql(
-    "alarms", account_id="text", alarm_id="text", kind="text", subject="text", detail="text",
-    created_at="timestamptz",
+_ALARM = Shape(
+    account_id="text", alarm_id="text", kind="text", subject="text", detail="text", created_at="timestamptz"
 )  # fmt: skip
+
+INSERT_ALARMS = _ALARM.insert_into("alarms")
 
 
 async def insert_alarms(tx: Connection, alarms: Sequence[Alarm]) -> None:
@@ -55,7 +56,7 @@ async def insert_alarms(tx: Connection, alarms: Sequence[Alarm]) -> None:
             "alarm", kind=alarm.kind, account_id=alarm.account_id, subject=alarm.subject, detail=alarm.detail
         )
     if alarms:
-        await tx.execute(INSERT_ALARMS, *columns(alarms, 6))
+        await tx.execute(INSERT_ALARMS, _ALARM.pack(alarms))
 
 
 COUNT_OPEN_ALARMS = "SELECT count(*) FROM alarms WHERE resolved_at IS NULL"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lastro.payouts.model import Payout
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import columns, insert_sql
+from lastro.store.rows import Shape
 
 
 class Audit(NamedTuple):
@@ -21,17 +21,19 @@ class Audit(NamedTuple):
     at: datetime
 
 
-# The id is drawn before the transaction, so that a batch that runs again writes no second row.
-INSERT_AUDITS = insert_sql(
-    "audit", audit_id="text", actor="text", action="text", subject="text", before="json", after="json",
-    at="timestamptz", on_conflict="ON CONFLICT (audit_id) DO NOTHING",
+_AUDIT = Shape(
+    audit_id="text", actor="text", action="text", subject="text", before="json", after="json",
+    at="timestamptz",
 )  # fmt: skip
+
+# The id is drawn before the transaction, so that a batch that runs again writes no second row.
+INSERT_AUDITS = _AUDIT.insert_into("audit", on_conflict="ON CONFLICT (audit_id) DO NOTHING")
 
 
 async def insert_audits(tx: Connection, audits: Sequence[Audit]) -> None:
     """Append deeds in the transaction of their effect."""
     if audits:
-        await tx.execute(INSERT_AUDITS, *columns(audits, 7))
+        await tx.execute(INSERT_AUDITS, _AUDIT.pack(audits))
 
 
 class StoredAlarm(NamedTuple):

@@ -7,30 +7,29 @@ from operator import attrgetter
 from lastro.kit.ids import id_floor
 from lastro.payouts.model import MARKED, OPEN, Handover, Lookup, Payout, PayoutStatus
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import columns, given_sql, insert_sql
+from lastro.store.rows import Shape, columns, given_sql
 
 PAYOUT_COLUMNS = ", ".join(Payout._fields)
 _QUALIFIED = ", ".join(f"payouts.{name}" for name in Payout._fields)
 
 # What a new payout says; the columns that its outcome fills have their defaults.
-_NEW = {
-    "account_id": "text", "payout_id": "text", "movement_id": "text", "payment_method": "text",
-    "pix_key": "text", "pix_key_type": "text", "qr_code": "text", "qr_code_decode_id": "text", "txid": "text",
-    "amount_cents": "bigint", "fee_cents": "bigint", "description": "text", "status": "text",
-    "end_to_end_id": "text", "reference": "text", "submitted_at": "timestamptz",
-    "submit_before": "timestamptz", "next_poll_at": "timestamptz", "external_ref": "text",
-    "idempotency_key": "text", "window_start": "timestamptz", "receiver_account_id": "text",
-    "beneficiary": "json", "created_at": "timestamptz", "updated_at": "timestamptz",
-}  # fmt: skip
-_new_values = attrgetter(*_NEW)
+_NEW = Shape(
+    account_id="text", payout_id="text", movement_id="text", payment_method="text", pix_key="text",
+    pix_key_type="text", qr_code="text", qr_code_decode_id="text", txid="text", amount_cents="bigint",
+    fee_cents="bigint", description="text", status="text", end_to_end_id="text", reference="text",
+    submitted_at="timestamptz", submit_before="timestamptz", next_poll_at="timestamptz", external_ref="text",
+    idempotency_key="text", window_start="timestamptz", receiver_account_id="text", beneficiary="json",
+    created_at="timestamptz", updated_at="timestamptz",
+)  # fmt: skip
+_new_values = attrgetter(*_NEW.names)
 
-INSERT_PAYOUTS = insert_sql("payouts", **_NEW)
+INSERT_PAYOUTS = _NEW.insert_into("payouts")
 
 
 async def insert_payouts(tx: Connection, payouts: Sequence[Payout]) -> None:
     """Store new payouts."""
     if payouts:
-        await tx.execute(INSERT_PAYOUTS, *columns(map(_new_values, payouts), len(_NEW)))
+        await tx.execute(INSERT_PAYOUTS, _NEW.pack(map(_new_values, payouts)))
 
 
 LOAD_PAYOUT = f"SELECT {PAYOUT_COLUMNS} FROM payouts WHERE account_id = $1 AND payout_id = $2"
@@ -176,16 +175,21 @@ _AT_THE_END = _ON_THE_WAY | {
 }  # fmt: skip
 
 
-def _move_sql(changed: dict[str, str]) -> str:
+_NAMED = {"account_id": "text", "payout_id": "text", "was_status": "text"}
+_MOVED_ON = Shape(**_NAMED, **_ON_THE_WAY)
+_ENDED = Shape(**_NAMED, **_AT_THE_END)
+
+
+def _move_sql(shape: Shape) -> str:
     return f"""
-UPDATE payouts SET {", ".join(f"{name} = given.{name}" for name in changed)}
-FROM {given_sql(account_id="text", payout_id="text", was_status="text", **changed)}
+UPDATE payouts SET {", ".join(f"{name} = given.{name}" for name in shape.names if name not in _NAMED)}
+FROM {shape.given}
 WHERE payouts.account_id = given.account_id AND payouts.payout_id = given.payout_id
   AND payouts.status = given.was_status"""
 
 
-MOVE_ON_THE_WAY = _move_sql(_ON_THE_WAY)
-MOVE_AT_THE_END = _move_sql(_AT_THE_END)
+MOVE_ON_THE_WAY = _move_sql(_MOVED_ON)
+MOVE_AT_THE_END = _move_sql(_ENDED)
 
 
 async def move_payouts(tx: Connection, moves: Iterable[tuple[str, Payout]]) -> None:
@@ -193,24 +197,24 @@ async def move_payouts(tx: Connection, moves: Iterable[tuple[str, Payout]]) -> N
     moves = list(moves)
     on_the_way = [(was, payout) for was, payout in moves if payout.status in OPEN]
     at_the_end = [(was, payout) for was, payout in moves if payout.status not in OPEN]
-    await _move(tx, MOVE_ON_THE_WAY, _ON_THE_WAY, on_the_way)
-    await _move(tx, MOVE_AT_THE_END, _AT_THE_END, at_the_end)
+    await _move(tx, MOVE_ON_THE_WAY, _MOVED_ON, on_the_way)
+    await _move(tx, MOVE_AT_THE_END, _ENDED, at_the_end)
 
 
-async def _move(tx: Connection, sql: str, changed: dict[str, str], moves: list[tuple[str, Payout]]) -> None:
-    values = attrgetter(*changed)
+async def _move(tx: Connection, sql: str, shape: Shape, moves: list[tuple[str, Payout]]) -> None:
+    values = attrgetter(*shape.names[len(_NAMED) :])
     rows = sorted((payout.account_id, payout.payout_id, was, *values(payout)) for was, payout in moves)
     if rows:
-        done = await tx.execute(sql, *columns(rows, len(changed) + 3))
+        done = await tx.execute(sql, shape.pack(rows))
         if done != f"UPDATE {len(rows)}":
             raise RuntimeError(f"{done} of {len(rows)} payouts: a status changed without the account's lock")
 
 
-INSERT_MARKS = insert_sql(
-    "payout_marks", account_id="text", status="text", payout_id="text", on_conflict="ON CONFLICT DO NOTHING"
-)
+_MARK = Shape(account_id="text", status="text", payout_id="text")
+
+INSERT_MARKS = _MARK.insert_into("payout_marks", on_conflict="ON CONFLICT DO NOTHING")
 DELETE_MARKS = f"""
-DELETE FROM payout_marks USING {given_sql(account_id="text", status="text", payout_id="text")}
+DELETE FROM payout_marks USING {_MARK.given}
 WHERE payout_marks.account_id = given.account_id AND payout_marks.status = given.status
   AND payout_marks.payout_id = given.payout_id"""
 
@@ -221,22 +225,23 @@ async def move_marks(tx: Connection, moves: Iterable[tuple[str, Payout]]) -> Non
     gone = sorted((p.account_id, was, p.payout_id) for was, p in moves if was in MARKED)
     new = sorted((p.account_id, p.status, p.payout_id) for _, p in moves if p.status in MARKED)
     if gone:
-        await tx.execute(DELETE_MARKS, *columns(gone, 3))
+        await tx.execute(DELETE_MARKS, _MARK.pack(gone))
     if new:
-        await tx.execute(INSERT_MARKS, *columns(new, 3))
+        await tx.execute(INSERT_MARKS, _MARK.pack(new))
 
 
-INSERT_HANDOVERS = insert_sql(
-    "handovers",
+_HANDOVER = Shape(
     account_id="text", end_to_end_id="text", receiver_account_id="text", amount_cents="bigint", txid="text",
-    payer="json", paid_at="timestamptz", credited_at="timestamptz", on_conflict="ON CONFLICT DO NOTHING",
+    payer="json", paid_at="timestamptz", credited_at="timestamptz",
 )  # fmt: skip
+
+INSERT_HANDOVERS = _HANDOVER.insert_into("handovers", on_conflict="ON CONFLICT DO NOTHING")
 
 
 async def insert_handovers(tx: Connection, handovers: Sequence[Handover]) -> None:
     """Write payments between two of our accounts, in the payer's settling transaction."""
     if handovers:
-        await tx.execute(INSERT_HANDOVERS, *columns(handovers, 8))
+        await tx.execute(INSERT_HANDOVERS, _HANDOVER.pack(handovers))
 
 
 LOAD_HANDOVER = f"""

@@ -9,19 +9,21 @@ import msgspec
 from lastro.provider.port import Credit, Party, RefundStatus, RefundView, Return, Returned
 from lastro.sandbox.model import Forced, SandboxCharge, Submission
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import columns, given_sql, insert_sql
+from lastro.store.rows import Shape, columns, given_sql
 
-INSERT_SUBMISSIONS = insert_sql(
-    "sandbox_submissions",
+_LOGGED = Shape(
     account_id="text", reference="text", submission_id="text", end_to_end_id="text", amount_cents="bigint",
     pix_key="text", arrived="boolean", submitted_at="timestamptz",
-    on_conflict="ON CONFLICT (account_id, reference, submission_id) DO NOTHING",
 )  # fmt: skip
+
+INSERT_SUBMISSIONS = _LOGGED.insert_into(
+    "sandbox_submissions", on_conflict="ON CONFLICT (account_id, reference, submission_id) DO NOTHING"
+)
 
 
 async def insert_submissions(tx: Connection, submissions: Sequence[Submission]) -> None:
     """Append to the log; running the same batch again adds nothing."""
-    await tx.execute(INSERT_SUBMISSIONS, *columns(submissions, 8))
+    await tx.execute(INSERT_SUBMISSIONS, _LOGGED.pack(submissions))
 
 
 _SUBMISSION = (
@@ -136,18 +138,20 @@ async def list_returned(pool: Pool, since: datetime, until: datetime) -> tuple[R
 LOAD_RETURN = """
 SELECT original, return_id, amount_cents, at FROM sandbox_returns WHERE account_id = $1 AND return_id = $2"""
 
-INSERT_CHARGES = insert_sql(
-    "sandbox_charges",
+_REGISTERED = Shape(
     account_id="text", txid="text", amount_cents="bigint", due_on="date", fine_on="date", fine_type="text",
     fine_hundredths="bigint", expires_at="timestamptz", created_at="timestamptz", removed_at="timestamptz",
-    on_conflict="ON CONFLICT (account_id, txid) DO NOTHING",
 )  # fmt: skip
+
+INSERT_CHARGES = _REGISTERED.insert_into(
+    "sandbox_charges", on_conflict="ON CONFLICT (account_id, txid) DO NOTHING"
+)
 
 
 async def insert_charges(tx: Connection, charges: Iterable[SandboxCharge]) -> None:
     """Register charges; the same txid again changes nothing."""
     rows = sorted(charges, key=lambda charge: (charge.account_id, charge.txid))
-    await tx.execute(INSERT_CHARGES, *columns(rows, 10))
+    await tx.execute(INSERT_CHARGES, _REGISTERED.pack(rows))
 
 
 _CHARGE = ", ".join(SandboxCharge._fields)

@@ -9,7 +9,6 @@ import contextlib
 import fcntl
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -59,11 +58,11 @@ class Cluster:
         with self.guard:
             if self.stopped.is_set() or _is_alive(self):
                 return
-            sys.stderr.write("lastro: PostgreSQL ended; starting it again\n")
+            pg_server.tell("PostgreSQL ended; starting it again")
             try:
                 found, self.process = pg_server.launch(self.place, pg_binaries.find(self.place))
             except EmbeddedError as error:
-                sys.stderr.write(f"lastro: {error}\n")
+                pg_server.tell(str(error))
                 return
             self.postmaster_pid = found.pid
 

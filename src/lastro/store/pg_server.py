@@ -116,10 +116,16 @@ def wait_ready(directory: Path, is_alive: Callable[[], bool]) -> bool:
         if now - heard > SILENCE_MAX_S or now - begun > READY_TIMEOUT_S:
             return False
         if now - begun > notice_s:
-            sys.stderr.write(f"lastro: waiting for PostgreSQL to recover its files ({now - begun:.0f} s)\n")
+            tell(f"waiting for PostgreSQL to recover its files ({now - begun:.0f} s)")
             notice_s += NOTICE_EVERY_S
         time.sleep(min(0.5, 0.01 + (now - begun) / 20))  # PostgreSQL logs every early question
     return False
+
+
+def tell(words: str) -> None:
+    """Tell the terminal; where it is a file on a full disk, PostgreSQL is looked after all the same."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"lastro: {words}\n")
 
 
 def trim(log: Path) -> None:

@@ -1,19 +1,42 @@
-"""Rows as sets: one INSERT or UPDATE for many rows, fed by arrays."""
+"""Rows as sets: one statement for many rows. What is written travels as JSON, what is looked up as arrays.
+
+A row of 25 columns costs the driver 35 us as 25 arrays, value by value, and 10 us as one JSON document
+that the server takes apart (ADR 0008).
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
 
-def insert_sql(table: str, /, *, on_conflict: str = "", **types: str) -> str:
-    """Compose `INSERT ... SELECT FROM unnest(...)` for a table; the keywords are columns and their types."""
-    names = ", ".join(types)
-    arrays = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(types.values(), 1))
-    given = f"unnest({arrays}) AS given ({names})"
-    return f"INSERT INTO {table} ({names}) SELECT * FROM {given} {on_conflict}".strip()
+# What JSON has no word for is sent as text and turned into its type by the server.
+_TURNED = {"bytea": "decode({name}, 'base64') AS {name}", "json": "{name}::json AS {name}"}
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Shape:
+    """The columns of rows to write, in the order in which their values are given."""
+
+    def __init__(self, **types: str) -> None:
+        self.names = tuple(types)
+        sent = ", ".join(f"{name} {'text' if kind in _TURNED else kind}" for name, kind in types.items())
+        turned = ", ".join(_TURNED.get(kind, "{name}").format(name=name) for name, kind in types.items())
+        self.given = f"(SELECT {turned} FROM json_to_recordset($1::json) AS sent ({sent})) AS given"
+
+    def insert_into(self, table: str, *, on_conflict: str = "") -> str:
+        """Compose the INSERT of such rows; they are its parameter 1."""
+        names = ", ".join(self.names)
+        return f"INSERT INTO {table} ({names}) SELECT {names} FROM {self.given} {on_conflict}".strip()
+
+    def pack(self, rows: Iterable[Sequence[Any]]) -> str:
+        """Turn rows into parameter 1."""
+        names = self.names
+        return _encode([dict(zip(names, row, strict=True)) for row in rows]).decode()
 
 
 def given_sql(**types: str) -> str:
-    """Compose `unnest(...) AS given (...)`: the rows that an UPDATE ... FROM or a join reads."""
+    """Compose `unnest(...) AS given (...)`: the names that a query looks up, fed by `columns`."""
     names = ", ".join(types)
     arrays = ", ".join(f"${n}::{kind}[]" for n, kind in enumerate(types.values(), 1))
     return f"unnest({arrays}) AS given ({names})"

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import columns, given_sql
+from lastro.store.rows import Shape, columns, given_sql
 
 NEVER_LEASED = datetime(2000, 1, 1, tzinfo=UTC)
 SAMPLE_FACTOR = 4
@@ -32,11 +32,11 @@ class Work(NamedTuple):
     due_at: datetime
 
 
+_WORK = Shape(account_id="text", kind="text", id="text", due_at="timestamptz")
+
 PUT_WORK = f"""
 INSERT INTO work (account_id, kind, id, due_at, leased_until)
-SELECT account_id, kind, id, due_at, $5 FROM {
-    given_sql(account_id="text", kind="text", id="text", due_at="timestamptz")
-}
+SELECT account_id, kind, id, due_at, $2 FROM {_WORK.given}
 ON CONFLICT (account_id, kind, id)
 DO UPDATE SET due_at = EXCLUDED.due_at, leased_until = EXCLUDED.leased_until"""
 
@@ -45,7 +45,7 @@ async def put_work(tx: Connection | Pool, items: Iterable[Work]) -> None:
     """Queue work, or give queued work a new instant; either way nobody holds it afterwards."""
     rows = sorted(items)
     if rows:
-        await tx.execute(PUT_WORK, *columns(rows, 4), NEVER_LEASED)
+        await tx.execute(PUT_WORK, _WORK.pack(rows), NEVER_LEASED)
 
 
 DELETE_WORK = f"""

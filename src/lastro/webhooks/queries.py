@@ -5,7 +5,7 @@ from datetime import datetime
 
 from lastro.kit.page import LAST_ID
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import columns, given_sql, insert_sql
+from lastro.store.rows import Shape, columns, given_sql
 from lastro.webhooks.model import FREE, Attempt, Delivery, Endpoint
 
 _ENDPOINT = ", ".join(Endpoint._fields)
@@ -50,37 +50,35 @@ async def list_endpoints_of(tx: Connection, account_ids: Iterable[str]) -> dict[
     return {(row[0], row[1]): Endpoint(*row) for row in rows}
 
 
-# Names of events hold no comma: an array of arrays must be rectangular, a list of texts need not be.
+_PUT = Shape(
+    account_id="text", endpoint_id="text", url="text", events="text[]", enabled="boolean",
+    token_sealed="bytea", token_preview="text", secret_sealed="bytea", old_secret_sealed="bytea",  # noqa: S106
+    old_secret_until="timestamptz", created_at="timestamptz", updated_at="timestamptz",  # noqa: S106
+    deleted_at="timestamptz",
+)  # fmt: skip
+
 PUT_ENDPOINTS = f"""
 INSERT INTO webhook_endpoints ({_ENDPOINT})
-SELECT account_id, endpoint_id, url, string_to_array(events, ','), enabled, token_sealed, token_preview,
-       secret_sealed, old_secret_sealed, old_secret_until, created_at, updated_at, deleted_at
-FROM {
-    given_sql(
-        account_id="text", endpoint_id="text", url="text", events="text", enabled="boolean",
-        token_sealed="bytea", token_preview="text", secret_sealed="bytea", old_secret_sealed="bytea",
-        old_secret_until="timestamptz", created_at="timestamptz", updated_at="timestamptz",
-        deleted_at="timestamptz",
-    )
-}
+SELECT {_ENDPOINT} FROM {_PUT.given}
 ON CONFLICT (account_id, endpoint_id) DO UPDATE SET
     url = EXCLUDED.url, events = EXCLUDED.events, enabled = EXCLUDED.enabled,
     token_sealed = EXCLUDED.token_sealed, secret_sealed = EXCLUDED.secret_sealed,
     old_secret_sealed = EXCLUDED.old_secret_sealed, old_secret_until = EXCLUDED.old_secret_until,
-    updated_at = EXCLUDED.updated_at, deleted_at = EXCLUDED.deleted_at"""  # fmt: skip  # noqa: S106
+    updated_at = EXCLUDED.updated_at, deleted_at = EXCLUDED.deleted_at"""
 
 
 async def put_endpoints(tx: Connection, endpoints: Iterable[Endpoint]) -> None:
     """Store endpoints as they are after a change; the account's lock keeps changes in line."""
-    rows = sorted(endpoint._replace(events=",".join(endpoint.events)) for endpoint in endpoints)  # type: ignore[arg-type]
+    rows = sorted(endpoints)
     if rows:
-        await tx.execute(PUT_ENDPOINTS, *columns(rows, 13))
+        await tx.execute(PUT_ENDPOINTS, _PUT.pack(rows))
 
+
+_GATE = Shape(account_id="text", endpoint_id="text", blocked_until="timestamptz")
 
 PUT_LEASES = f"""
 INSERT INTO webhook_leases (account_id, endpoint_id, token, leased_until, blocked_until, failures, parked)
-SELECT account_id, endpoint_id, '', $4, blocked_until, 0, false
-FROM {given_sql(account_id="text", endpoint_id="text", blocked_until="timestamptz")}
+SELECT account_id, endpoint_id, '', $2, blocked_until, 0, false FROM {_GATE.given}
 ON CONFLICT (account_id, endpoint_id) DO UPDATE SET blocked_until = EXCLUDED.blocked_until, failures = 0"""
 
 
@@ -88,7 +86,7 @@ async def put_leases(tx: Connection, gates: Iterable[tuple[str, str, datetime]])
     """Open or shut endpoints for sending: (account, endpoint, blocked until); whoever drains one goes on."""
     rows = sorted(gates)
     if rows:
-        await tx.execute(PUT_LEASES, *columns(rows, 3), FREE)
+        await tx.execute(PUT_LEASES, _GATE.pack(rows), FREE)
 
 
 MOVE_PROBES = f"""
@@ -171,26 +169,29 @@ async def list_deliveries_by_id(tx: Connection, keys: Iterable[DeliveryKey]) -> 
     return {(row[0], row[1], row[2]): Delivery(**row) for row in rows}
 
 
-INSERT_TESTS = insert_sql(
-    "webhook_deliveries",
+_TEST = Shape(
     account_id="text", endpoint_id="text", delivery_id="text", event_id="text", event="text",
     status="text", attempts="int", step="smallint", next_attempt_at="timestamptz",
     test_body="bytea", created_at="timestamptz",
 )  # fmt: skip
+
+INSERT_TESTS = _TEST.insert_into("webhook_deliveries")
 
 
 async def insert_tests(tx: Connection, tests: Sequence[tuple[Delivery, bytes]]) -> None:
     """Store deliveries that bring their own bytes: they belong to no event, so the inbox never shows them."""
     rows = [(*d[:9], body, d.created_at) for d, body in tests]
     if rows:
-        await tx.execute(INSERT_TESTS, *columns(rows, 11))
+        await tx.execute(INSERT_TESTS, _TEST.pack(rows))
 
+
+_RESENT = Shape(
+    account_id="text", endpoint_id="text", delivery_id="text", status="text", due_at="timestamptz"
+)
 
 MOVE_RESENT = f"""
 UPDATE webhook_deliveries SET status = given.status, step = 0, next_attempt_at = given.due_at
-FROM {
-    given_sql(account_id="text", endpoint_id="text", delivery_id="text", status="text", due_at="timestamptz")
-}
+FROM {_RESENT.given}
 WHERE webhook_deliveries.account_id = given.account_id
   AND webhook_deliveries.endpoint_id = given.endpoint_id
   AND webhook_deliveries.delivery_id = given.delivery_id"""
@@ -200,4 +201,4 @@ async def move_resent(tx: Connection, deliveries: Sequence[Delivery]) -> None:
     """Give deliveries a new schedule; the caller holds their endpoints' leases locked."""
     rows = sorted((*d[:3], d.status, d.next_attempt_at) for d in deliveries)
     if rows:
-        await tx.execute(MOVE_RESENT, *columns(rows, 5))
+        await tx.execute(MOVE_RESENT, _RESENT.pack(rows))

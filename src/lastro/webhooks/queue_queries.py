@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import columns, given_sql, insert_sql
+from lastro.store.rows import Shape, columns, given_sql
 from lastro.webhooks.model import PARKED, Endpoint, Lease, Owed
 
 _LEASE = ", ".join(f"webhook_leases.{name}" for name in Lease._fields)
@@ -149,17 +149,17 @@ class Record(NamedTuple):
     at: datetime
 
 
+_RECORD = Shape(
+    account_id="text", endpoint_id="text", delivery_id="text", attempts="int", due_at="timestamptz",
+    status="text", step="smallint", next_attempt_at="timestamptz", delivered_at="timestamptz",
+    outcome="text", status_code="smallint", error="text", duration_ms="int", at="timestamptz",
+)  # fmt: skip
+
 # The count of attempts and the due instant are the compare of this compare-and-set: a delivery that
 # was recorded or sent again meanwhile is left alone, and a batch that ran before changes nothing.
 MOVE_DELIVERIES = f"""
 WITH given AS (
-    SELECT * FROM {
-    given_sql(
-        account_id="text", endpoint_id="text", delivery_id="text", attempts="int", due_at="timestamptz",
-        status="text", step="smallint", next_attempt_at="timestamptz", delivered_at="timestamptz",
-        outcome="text", status_code="smallint", error="text", duration_ms="int", at="timestamptz",
-    )
-}
+    SELECT * FROM {_RECORD.given}
 ), moved AS (
     UPDATE webhook_deliveries SET status = given.status, attempts = given.attempts + 1, step = given.step,
         next_attempt_at = given.next_attempt_at, delivered_at = given.delivered_at,
@@ -174,18 +174,20 @@ WITH given AS (
 INSERT INTO webhook_attempts (account_id, endpoint_id, delivery_id, number, outcome, status_code, error,
                               duration_ms, at)
 SELECT account_id, endpoint_id, delivery_id, attempts + 1, outcome, status_code, error, duration_ms, at
-FROM moved RETURNING account_id, endpoint_id, delivery_id"""  # fmt: skip
+FROM moved RETURNING account_id, endpoint_id, delivery_id"""
 
 
 async def move_deliveries(tx: Connection, records: Iterable[Record]) -> set[tuple[str, str, str]]:
     """Write what attempts did and log them; return the deliveries that were as the sender had read them."""
     rows = sorted(records, key=lambda record: record[:3])
-    moved = await tx.fetch(MOVE_DELIVERIES, *columns(rows, 14))
+    moved = await tx.fetch(MOVE_DELIVERIES, _RECORD.pack(rows))
     return {(row[0], row[1], row[2]) for row in moved}
 
 
+_QUEUED = Shape(**_KEYS, due_at="timestamptz", delivery_id="text")
+
 DELETE_QUEUED = f"""
-DELETE FROM webhook_queue USING {given_sql(**_KEYS, due_at="timestamptz", delivery_id="text")}
+DELETE FROM webhook_queue USING {_QUEUED.given}
 WHERE webhook_queue.account_id = given.account_id AND webhook_queue.endpoint_id = given.endpoint_id
   AND webhook_queue.due_at = given.due_at AND webhook_queue.delivery_id = given.delivery_id"""
 
@@ -194,37 +196,37 @@ async def delete_queued(tx: Connection, rows: Iterable[QueueRow]) -> None:
     """Take deliveries out of the queue."""
     chosen = sorted(rows)
     if chosen:
-        await tx.execute(DELETE_QUEUED, *columns(chosen, 4))
+        await tx.execute(DELETE_QUEUED, _QUEUED.pack(chosen))
 
 
-INSERT_QUEUED = insert_sql("webhook_queue", **_KEYS, due_at="timestamptz", delivery_id="text")
+INSERT_QUEUED = _QUEUED.insert_into("webhook_queue")
 
 
 async def insert_queued(tx: Connection, rows: Iterable[QueueRow]) -> None:
     """Make deliveries due."""
     chosen = sorted(rows)
     if chosen:
-        await tx.execute(INSERT_QUEUED, *columns(chosen, 4))
+        await tx.execute(INSERT_QUEUED, _QUEUED.pack(chosen))
 
+
+_LEASED = Shape(
+    **_KEYS, token="text", leased_until="timestamptz", blocked_until="timestamptz", failures="int",  # noqa: S106
+    parked="boolean",
+)  # fmt: skip
 
 MOVE_LEASES = f"""
 UPDATE webhook_leases SET leased_until = given.leased_until, blocked_until = given.blocked_until,
     failures = given.failures, parked = given.parked
-FROM {
-    given_sql(
-        **_KEYS, token="text", leased_until="timestamptz", blocked_until="timestamptz", failures="int",
-        parked="boolean",
-    )
-}
+FROM {_LEASED.given}
 WHERE webhook_leases.account_id = given.account_id AND webhook_leases.endpoint_id = given.endpoint_id
-  AND webhook_leases.token = given.token"""  # fmt: skip  # noqa: S106
+  AND webhook_leases.token = given.token"""
 
 
 async def move_leases(tx: Connection, leases: Iterable[Lease]) -> None:
     """Write what a batch of attempts taught about endpoints, and keep them leased."""
     rows = sorted(leases)
     if rows:
-        await tx.execute(MOVE_LEASES, *columns(rows, 7))
+        await tx.execute(MOVE_LEASES, _LEASED.pack(rows))
 
 
 MOVE_GONE = f"""
