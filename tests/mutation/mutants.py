@@ -1,7 +1,6 @@
 """Every mutant of a module: its source with one thing changed, and what was changed where."""
 
 import ast
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -39,8 +38,7 @@ def mutants(source: str, find_source: FindSource = lambda _: None) -> Iterator[M
 
 
 def scope_of(tree: ast.Module, find_source: FindSource) -> Scope:
-    """Find the enums and constants that a module defines or imports."""
-    enums = _enums(tree)
+    """Find the enums, constants and records that a module defines or imports."""
     own = [
         target.id
         for node in tree.body
@@ -49,29 +47,40 @@ def scope_of(tree: ast.Module, find_source: FindSource) -> Scope:
         if isinstance(target, ast.Name) and target.id.isupper()
     ]
     constants = [own]
+    classes = _classes(tree)
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [alias.name for alias in node.names]
             constants.append([name for name in names if name.isupper()])
-            theirs = _enums(ast.parse(find_source(node.module) or ""))
-            enums |= {name: theirs[name] for name in names if name in theirs}
-    counts = Counter(name for group in constants for name in group)
-    return Scope(enums, [[name for name in group if counts[name] == 1] for group in constants])
+            theirs = _classes(ast.parse(find_source(node.module) or ""))
+            classes |= {name: theirs[name] for name in names if name in theirs}
+    enums = {name: _members(found) for name, found in classes.items() if _is_enum(found)}
+    records = {name: _fields(found) for name, found in classes.items() if not _is_enum(found)}
+    return Scope(enums, constants, records)
 
 
-def _enums(tree: ast.Module) -> dict[str, list[str]]:
-    return {
-        node.name: [
-            target.id
-            for part in node.body
-            if isinstance(part, ast.Assign)
-            for target in part.targets
-            if isinstance(target, ast.Name)
-        ]
-        for node in tree.body
-        if isinstance(node, ast.ClassDef)
-        and any(isinstance(base, ast.Name) and base.id.endswith("Enum") for base in node.bases)
-    }
+def _classes(tree: ast.Module) -> dict[str, ast.ClassDef]:
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _is_enum(found: ast.ClassDef) -> bool:
+    return any(isinstance(base, ast.Name) and base.id.endswith("Enum") for base in found.bases)
+
+
+def _members(found: ast.ClassDef) -> list[str]:
+    assigned = [part.targets[0] for part in found.body if isinstance(part, ast.Assign)]
+    return [target.id for target in assigned if isinstance(target, ast.Name)]
+
+
+def _fields(found: ast.ClassDef) -> dict[str, str]:
+    """Return the fields and properties of a record with their types."""
+    fields = {}
+    for part in found.body:
+        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
+            fields[part.target.id] = ast.unparse(part.annotation)
+        elif isinstance(part, ast.FunctionDef) and part.decorator_list and part.returns:
+            fields[part.name] = ast.unparse(part.returns)
+    return fields
 
 
 def _sites(parent: ast.AST, scope: Scope, above: Site | None = None) -> Iterator[Site]:
@@ -122,12 +131,18 @@ def _words(node: ast.AST) -> str:
 
 
 def _difference(before: str, after: str) -> tuple[str, str]:
-    """Cut two long texts to what is around their first difference."""
+    """Cut two long texts to the whole words in which they differ."""
     if max(len(before), len(after)) <= SHOWN_MAX:
         return before, after
-    pairs = enumerate(zip(before, after, strict=False))
-    same = next((number for number, (one, two) in pairs if one != two), 0)
-    begin = max(0, same - SHOWN_MAX // 2)
-    cut = [text[begin : begin + SHOWN_MAX] for text in (before, after)]
-    dots = "..." if begin else ""
-    return f"{dots}{cut[0]}", f"{dots}{cut[1]}"
+    begin = _same(before, after)
+    begin = max(before.rfind(mark, 0, begin) for mark in " (") + 1
+    end = _same(before[begin:][::-1], after[begin:][::-1])
+    end -= next((n for n, letter in enumerate(before[len(before) - end :]) if letter in ",) "), 0)
+    cut = (text[begin : len(text) - end].strip(" ,") for text in (before, after))
+    one, two = (text[:SHOWN_MAX] or "(nothing)" for text in cut)
+    return one, two
+
+
+def _same(one: str, two: str) -> int:
+    pairs = enumerate(zip(one, two, strict=False))
+    return next((number for number, (a, b) in pairs if a != b), min(len(one), len(two)))

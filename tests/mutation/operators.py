@@ -9,10 +9,11 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Scope(NamedTuple):
-    """The words that could be confused with each other: members of an enum, constants of one origin."""
+    """The words that could be confused: members of an enum, constants of one origin, fields of a record."""
 
     enums: Mapping[str, Sequence[str]]
     constants: Sequence[Sequence[str]]
+    records: Mapping[str, Mapping[str, str]]
 
 
 class Site(NamedTuple):
@@ -208,6 +209,38 @@ def _following(words: Sequence[str], word: str) -> list[str]:
     return [other] if other != word else []
 
 
+def neighbour(site: Site) -> Iterator[ast.AST]:
+    """The next parameter of the same type; the next field of the same record and type."""
+    node = site.node
+    if site.function is None or not isinstance(getattr(node, "ctx", None), ast.Load):
+        return
+    parameters = _parameters(site.function)
+    if isinstance(node, ast.Name) and node.id in parameters:
+        yield from (ast.Name(other, ast.Load()) for other in _alike(parameters, node.id))
+    if isinstance(node, ast.Attribute):
+        fields = site.scope.records.get(_type_of(node.value, parameters, site.scope), {})
+        if node.attr in fields:
+            yield from (altered(node, attr=other) for other in _alike(fields, node.attr))
+
+
+def _parameters(function: Function) -> dict[str, str]:
+    given = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+    return {one.arg: ast.unparse(one.annotation) for one in given if one.annotation}
+
+
+def _type_of(node: ast.expr, parameters: Mapping[str, str], scope: Scope) -> str:
+    """Follow a parameter and its fields to the record that they lead to."""
+    if isinstance(node, ast.Name):
+        return parameters.get(node.id, "")
+    if isinstance(node, ast.Attribute):
+        return scope.records.get(_type_of(node.value, parameters, scope), {}).get(node.attr, "")
+    return ""
+
+
+def _alike(table: Mapping[str, str], word: str) -> list[str]:
+    return _following([name for name, kind in table.items() if kind == table[word]], word)
+
+
 def text(site: Site) -> Iterator[ast.AST]:
     """A value forgotten in a formatted string."""
     if isinstance(site.node, ast.JoinedStr) and not site.in_format:
@@ -217,5 +250,5 @@ def text(site: Site) -> Iterator[ast.AST]:
 
 
 OPERATORS: tuple[Operator, ...] = (
-    comparison, arithmetic, constant, boolean, branch, answer, statement, call, sibling, text,
+    comparison, arithmetic, constant, boolean, branch, answer, statement, call, sibling, neighbour, text,
 )  # fmt: skip

@@ -92,6 +92,19 @@ def test_words_of_one_origin_are_confused():
     assert made(f"{source}Kind.TWO", "sibling") == set(), "an enum that nobody can find has no siblings"
 
 
+def test_neighbours_of_one_type_are_confused():
+    fields = "    one: int\n    name: str\n    two: int\n"
+    model = f"class Row:\n{fields}\n    @property\n    def sum(self) -> int: ..."
+    pair = "class Pair:\n    row: Row\n"
+    source = f"from model import Row\n{pair}\ndef f(a: int, b: int, row: Row, pair: Pair):\n    "
+    assert made(f"{source}return a", "neighbour", model=model) == {"return b"}
+    assert made(f"{source}return b", "neighbour", model=model) == {"return a"}
+    assert made(f"{source}return row.one", "neighbour", model=model) == {"return row.two"}
+    assert made(f"{source}return row.two", "neighbour", model=model) == {"return row.sum"}
+    assert made(f"{source}return pair.row.sum", "neighbour", model=model) == {"return pair.row.one"}
+    assert made(f"{source}return row.name", "neighbour", model=model) == set(), "no other of its type"
+
+
 def test_types_decorators_and_docstrings_stay_as_they_are():
     source = '"""One."""\n@cache(maxsize=1)\ndef f(a: 1) -> 2:\n    """Two."""\n    return a'
     assert [mutant.operator for mutant in mutants(source)] == ["answer"]
