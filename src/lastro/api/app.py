@@ -12,6 +12,7 @@ import asyncpg
 import structlog
 
 from lastro.api import gates
+from lastro.api.admission import IN_FLIGHT_MAX, Admission
 from lastro.api.call import Answer, Call
 from lastro.api.desk import Desk
 from lastro.api.metrics import count
@@ -25,7 +26,10 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 BODY_TIMEOUT_S = 15
-IN_FLIGHT_MAX = 2_000
+# Whatever a request waits for (a connection of the pool, a lane, the provider), its caller hears by then.
+# Work that has begun goes on; the same Idempotency-Key finds what came of it.
+READ_TIMEOUT_S = 10
+REQUEST_TIMEOUT_S = 25
 
 log = structlog.get_logger()
 
@@ -35,6 +39,7 @@ class Application:
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
+        self._admission = Admission(desk)
 
     async def __call__(self, scope: Scope, receive: gates.Receive, send: Send) -> None:
         """Serve one request."""
@@ -52,9 +57,10 @@ class Application:
             if len(headers) < len(scope["headers"]):
                 gates.check_repeated(scope["headers"])
             call.route, call.path = self.desk.router.find(scope["method"], path)
-            if self.desk.in_flight > IN_FLIGHT_MAX:
+            if self._admission.is_crowded(call.route):
                 raise Unavailable(retry_after_s=1)
-            answer = await self._answer(call, receive)
+            async with asyncio.timeout(READ_TIMEOUT_S if call.route.method == "GET" else REQUEST_TIMEOUT_S):
+                answer = await self._answer(call, receive)
         except gates.KnownAnswer as known:
             answer = known.answer
         except LastroError as error:
@@ -101,11 +107,12 @@ class Application:
         rates = call.rate_headers if call else []
         if not rates:
             client = call.client if call else "unknown"
-            allowance = await self.desk.rates.take(
-                client, gates.ADDRESS_RATE.label, gates.ADDRESS_RATE.per_minute
-            )
+            # Trouble of ours is not counted against those who met it, and 503 stays 503.
+            is_ours = answer.status >= 500
+            count_call = self.desk.rates.peek if is_ours else self.desk.rates.take
+            allowance = await count_call(client, gates.ADDRESS_RATE.label, gates.ADDRESS_RATE.per_minute)
             rates = gates.rate_headers(allowance)
-            if not allowance.allowed:
+            if not allowance.allowed and not is_ours:
                 answer = _refusal(RateLimited(retry_after_s=allowance.retry_after_s), request_id)
         out = [
             (b"content-type", answer.media_type.encode()),

@@ -1,5 +1,6 @@
 """The log of a service: JSON lines on standard error, ours and the libraries', without anybody's data."""
 
+import contextlib
 import logging
 import os
 import sys
@@ -21,9 +22,24 @@ def set_up_logging() -> None:
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, *shared, structlog.processors.JSONRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=_Lines,
     )
     _set_up_library_logging(shared)
+
+
+class _Lines:
+    """Standard error, which may stand on a full disk: then a line is lost, but no request and no loop."""
+
+    def __init__(self, *_: object) -> None:
+        self._out = sys.stderr
+
+    def msg(self, line: str) -> None:
+        """Write one line, if there is room for it."""
+        with contextlib.suppress(OSError):
+            self._out.write(f"{line}\n")
+            self._out.flush()
+
+    debug = info = warning = error = critical = msg
 
 
 def _set_up_library_logging(shared: list[Processor]) -> None:

@@ -7,6 +7,7 @@ is how a commit of unknown fate is looked up.
 """
 
 import asyncio
+import time
 from typing import Any, Generic, TypeVar
 
 from lastro.kit.errors import Unavailable
@@ -21,6 +22,9 @@ Result = TypeVar("Result")
 
 SHARED_LINKS = 32
 LANES_KEPT = 1_000
+BEHIND_S = 1.0
+BEHIND_COUNT = 64
+LOOK_EVERY_S = 0.05
 
 
 class LaneSet(Generic[Context]):
@@ -36,6 +40,8 @@ class LaneSet(Generic[Context]):
         self._lanes: dict[tuple[str, str], Lane[Context, Any, Any]] = {}
         self._context: Context | None = None
         self._stopped = False
+        self._looked_at = 0.0
+        self._behind = False
 
     def bind(self, context: Context) -> None:
         """Give the lanes the record of services that their actions receive."""
@@ -54,6 +60,21 @@ class LaneSet(Generic[Context]):
             waiting, oldest_s = found.get(name, (0, 0.0))
             found[name] = waiting + lane.waiting, max(oldest_s, lane.oldest_wait_s())
         return [(name, *values) for name, values in found.items()]
+
+    def is_behind(self) -> bool:
+        """Tell whether a command that came now would wait for more than a second, all its lanes together.
+
+        By then new work is better refused: queued, it would only make everybody's answer late.
+        """
+        now = time.monotonic()
+        if now - self._looked_at > LOOK_EVERY_S:
+            self._looked_at = now
+            lanes = [lane for lane in self._lanes.values() if lane.waiting]
+            self._behind = (
+                sum(lane.waiting for lane in lanes) >= BEHIND_COUNT
+                and sum(lane.oldest_wait_s() for lane in lanes) > BEHIND_S
+            )
+        return self._behind
 
     async def stop(self) -> None:
         """Finish and close every lane; from now on commands are refused."""
