@@ -39,10 +39,10 @@ class Figures:
     def as_dict(self) -> dict[str, Any]:
         """Return the figures as they are quoted."""
         return {
-            "kills": sum(self.kills.values()),
+            "kills": self.kills.total(),
             "kills_by_kind": dict(sorted(self.kills.items())),
             "kill_signals": dict(sorted(self.signals.items())),
-            "deaths_at_named_points": sum(self.points.values()),
+            "deaths_at_named_points": self.points.total(),
             "restarts_without_database": self.restarts_without_database,
             "requests": self.requests,
             "answered": self.answered,

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +58,7 @@ class Processes:
     async def start(self, topology: str, point: str = "") -> None:
         """Start everything of a topology; return when it answers."""
         self.topology = topology
+        self.members.clear()  # the dead of another topology are not mended
         if topology == "split" and self.cluster is None:
             self.cluster = await asyncio.to_thread(embedded.start, self.service.data_dir, revive=True)
         for name in MEMBERS[topology]:
@@ -124,14 +125,38 @@ class Processes:
             code = member.popen.poll()
             if code is None:
                 continue
-            if code == DIED and member.point:
-                self.figures.points[member.point.partition(":")[0]] += 1
-            else:
+            if not self.fell(name):
                 young = not member.was_ready and time.monotonic() - member.begun < FORGIVEN_S
                 away = time.monotonic() - self.database_killed < FORGIVEN_S
                 assert all((young, away)), f"{name} ended by itself with {code}:\n{self.service.log()}"
                 self.figures.restarts_without_database += 1
             self.spawn(name)
+
+    @contextlib.asynccontextmanager
+    async def kept(self) -> AsyncIterator[None]:
+        """Mend meanwhile: some may still have a point before them."""
+
+        async def keep() -> None:
+            while True:
+                self.mend()
+                await asyncio.sleep(0.1)
+
+        keeper = asyncio.create_task(keep())
+        try:
+            yield
+        finally:
+            keeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await keeper
+
+    def fell(self, name: str) -> bool:
+        """Tell whether a process died at the point that it was given, and count it."""
+        member = self.members[name]
+        if not member.point or member.popen.poll() != DIED:
+            return False
+        self.figures.points[member.point.partition(":")[0]] += 1
+        member.point = ""
+        return True
 
     # --- deaths ---------------------------------------------------------------------------------------
 
