@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from lastro.accounts.model import Account
+from lastro.api.metrics import Gauges
 from lastro.api.routes import Route, Router
 from lastro.identity.model import Principal
 from lastro.limits.rates import Rates
@@ -56,5 +57,6 @@ class Desk:
         self.read_token = read_token
         self.principals: Cache[Principal] = Cache()
         self.accounts: Cache[Account] = Cache()
+        self.gauges = Gauges()
         self.in_flight = 0
         self.stopping = False

@@ -7,7 +7,6 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from lastro.api.call import Answer, Call
 from lastro.api.desk import Desk
-from lastro.api.metrics import scrape
 from lastro.api.openapi import describe
 from lastro.api.reference import page
 from lastro.api.routes import Auth, Rate, Route, Select
@@ -47,7 +46,8 @@ async def warnings_of(desk: Desk) -> list[str]:
 
 async def get_metrics(call: Call) -> Answer:
     """Write the metrics for Prometheus."""
-    return Answer(await scrape(call.desk.services, call.desk.in_flight), media_type=CONTENT_TYPE_LATEST)
+    text = await call.desk.gauges.scrape(call.desk.services, call.desk.in_flight)
+    return Answer(text, media_type=CONTENT_TYPE_LATEST)
 
 
 async def get_openapi(call: Call) -> Answer:

@@ -6,13 +6,17 @@ import json
 import sys
 from pathlib import Path
 
+import asyncpg
 import click
 
 from lastro.checks import EXTRA_CHECKS
 from lastro.cli.running import database_of
+from lastro.kit.clock import Clock
 from lastro.ledger.check import Report
 from lastro.ledger.check import check as prove
+from lastro.ledger.verdict_queries import Verdict, put_verdict
 from lastro.store import embedded
+from lastro.store.pool import COMMAND_TIMEOUT_S, CONNECT_TIMEOUT_S, LINK_ERRORS
 
 
 @click.command()
@@ -29,12 +33,27 @@ def check(data_dir: Path, database_url: str | None, *, as_json: bool) -> None:
     """Prove the ledger: chain, balances, totals, double entry, references, facts. Exit 0 if all holds."""
     try:
         with database_of(data_dir.resolve(), database_url) as url:
-            report = asyncio.run(prove(url, extra=EXTRA_CHECKS))
+            report = asyncio.run(_prove(url))
     except (embedded.EmbeddedError, OSError) as error:
         click.echo(f"lastro: {error}", err=True)
         sys.exit(2)
     click.echo(_json(report) if as_json else _text(report))
     sys.exit(0 if report.ok else 1)
+
+
+async def _prove(url: str) -> Report:
+    """Prove the ledger, and leave the verdict where the service finds it for its metrics."""
+    at = Clock.real()
+    report = await prove(url, extra=EXTRA_CHECKS)
+    try:
+        db = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT_S, command_timeout=COMMAND_TIMEOUT_S)
+        try:
+            await put_verdict(db, Verdict(at, len(report.problems)))
+        finally:
+            await db.close()
+    except (asyncpg.PostgresError, *LINK_ERRORS) as error:  # a copy of the database may be read-only
+        click.echo(f"lastro: the verdict could not be stored for the metrics: {error}", err=True)
+    return report
 
 
 def _json(report: Report) -> str:
