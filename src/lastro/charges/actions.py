@@ -15,7 +15,14 @@ from lastro.charges.model import CREATION_CHECK_S, PROVIDER_TIMEOUT_S, Charge, C
 from lastro.charges.queries import insert_charges, list_by_id, list_external_refs, load_charge, move_charges
 from lastro.idempotency.actions import Told
 from lastro.idempotency.decide import Claim, Fresh, Own, Pending, Replay, Verdict, judge_batch
-from lastro.idempotency.queries import Answer, insert_claims, list_stored, load_stored, move_answers
+from lastro.idempotency.queries import (
+    Answer,
+    insert_claims,
+    list_standing,
+    list_stored,
+    load_stored,
+    move_answers,
+)
 from lastro.kit.crash import crash_point
 from lastro.kit.errors import (
     AccountDisabled,
@@ -31,6 +38,7 @@ from lastro.provider.port import ChargeCreated, ChargeOrder, Rejected, Unknown
 from lastro.services import Services
 from lastro.store.lane import LaneSpec
 from lastro.store.pool import Connection
+from lastro.store.together import Writer, together
 from lastro.store.work import Work, WorkKind, delete_work, put_work
 
 WAIT_FOR_FIRST_S = 5.0
@@ -88,11 +96,11 @@ async def store_all(
             fresh.append(command)
             results.append(Stored(command.charge))
     check_at = now + timedelta(seconds=CREATION_CHECK_S)
-    await insert_claims(tx, [*((c.claim, None, None) for c in fresh), *refused], now=now)
-    await insert_charges(tx, [c.charge for c in fresh])
-    await put_work(
-        tx, [Work(c.charge.account_id, WorkKind.CHARGE, c.charge.charge_id, check_at) for c in fresh]
-    )
+    work = [Work(c.charge.account_id, WorkKind.CHARGE, c.charge.charge_id, check_at) for c in fresh]
+    async with together(tx) as writes:
+        await insert_claims(writes, [*((c.claim, None, None) for c in fresh), *refused], now=now)
+        await insert_charges(writes, [c.charge for c in fresh])
+        await put_work(writes, work)
     return results
 
 
@@ -134,15 +142,17 @@ async def finish_all(
         if charge.status == ChargeStatus.PENDING and charge.br_code is None:
             charges[name] = _with_outcome(charge, command.outcome, now)
             moves.append((charge.status, charges[name]))
-    await move_charges(tx, moves)
-    await schedule(tx, [charge for _, charge in moves])
     answers = {}
     for command in commands:
         charge = charges[command.account_id, command.charge_id]
         answers[charge.account_id, charge.idempotency_key] = Answer(
             charge.account_id, charge.idempotency_key, CREATED, command.render(charge)
         )
-    standing = await move_answers(tx, answers.values())
+    async with together(tx) as writes:
+        await move_charges(writes, moves)
+        answered = move_answers(writes, answers.values())
+        await schedule(writes, [charge for _, charge in moves])
+    standing = await list_standing(tx, answers.values(), answered)
     results: list[Told | LastroError] = []
     for command in commands:
         key = (command.account_id, charges[command.account_id, command.charge_id].idempotency_key)
@@ -164,7 +174,7 @@ def _with_outcome(charge: Charge, outcome: ChargeCreated | Rejected, now: dateti
     return charge._replace(br_code=outcome.br_code, provider_response=response, updated_at=now)
 
 
-async def schedule(tx: Connection, charges: Sequence[Charge]) -> None:
+async def schedule(tx: Writer, charges: Sequence[Charge]) -> None:
     """Queue the look at a charge's expiry, or take it off when the charge is over."""
     pending = [c for c in charges if c.status == ChargeStatus.PENDING]
     await put_work(tx, [Work(c.account_id, WorkKind.CHARGE, c.charge_id, expiry_check(c)) for c in pending])

@@ -19,6 +19,7 @@ from lastro.outbox.queries import insert_events
 from lastro.services import Services
 from lastro.store.lane import LaneSpec
 from lastro.store.pool import Connection
+from lastro.store.together import together
 
 OK = 200
 
@@ -53,9 +54,10 @@ async def end_all(
             moves.append((charge.status, after))
             events += _events(after, now)
         results.append(after)
-    await move_charges(tx, moves)
-    await schedule(tx, [charge for _, charge in moves])
-    await insert_events(tx, events)
+    async with together(tx) as writes:
+        await move_charges(writes, moves)
+        await schedule(writes, [charge for _, charge in moves])
+        await insert_events(writes, events)
     return results
 
 
@@ -121,9 +123,10 @@ async def cancel_all(
         told[key] = Told(OK, command.render(after), replayed=False)
         claims.append((command.claim, OK, told[key].body))
         results.append(told[key])
-    await insert_claims(tx, claims, now=now)
-    await move_charges(tx, moves)
-    await schedule(tx, [charge for _, charge in moves])
+    async with together(tx) as writes:
+        await insert_claims(writes, claims, now=now)
+        await move_charges(writes, moves)
+        await schedule(writes, [charge for _, charge in moves])
     return results
 
 

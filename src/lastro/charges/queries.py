@@ -7,6 +7,7 @@ from operator import attrgetter
 from lastro.charges.model import Charge, ChargeStatus, Refund, Variant
 from lastro.store.pool import Connection, Pool
 from lastro.store.rows import Shape, columns, given_sql
+from lastro.store.together import Writer
 
 CHARGE_COLUMNS = ", ".join(Charge._fields)
 _QUALIFIED = ", ".join(f"charges.{name}" for name in Charge._fields)
@@ -25,7 +26,7 @@ _CHARGE = Shape(
 INSERT_CHARGES = _CHARGE.insert_into("charges")
 
 
-async def insert_charges(tx: Connection, charges: Sequence[Charge]) -> None:
+async def insert_charges(tx: Writer, charges: Sequence[Charge]) -> None:
     """Store new charges."""
     if charges:
         await tx.execute(INSERT_CHARGES, _CHARGE.pack(charges))
@@ -136,7 +137,7 @@ WHERE charges.account_id = given.account_id AND charges.charge_id = given.charge
   AND charges.status = given.was_status"""
 
 
-async def move_charges(tx: Connection, moves: Iterable[tuple[str, Charge]]) -> None:
+async def move_charges(tx: Writer, moves: Iterable[tuple[str, Charge]]) -> None:
     """Write charges under their account's lock: (the status that was read, the charge as it becomes)."""
     rows = sorted(
         (charge.account_id, charge.charge_id, was, *_updated_values(charge)) for was, charge in moves
@@ -191,7 +192,7 @@ _REFUND = Shape(
 INSERT_REFUNDS = _REFUND.insert_into("charge_refunds")
 
 
-async def insert_refunds(tx: Connection, refunds: Sequence[Refund]) -> None:
+async def insert_refunds(tx: Writer, refunds: Sequence[Refund]) -> None:
     """Store new refunds."""
     if refunds:
         await tx.execute(INSERT_REFUNDS, _REFUND.pack(refunds))
@@ -239,7 +240,7 @@ WHERE charge_refunds.account_id = given.account_id AND charge_refunds.refund_id 
 
 
 async def move_refunds(
-    tx: Connection, moves: Sequence[tuple[str, str, str, str | None]], *, now: datetime
+    tx: Writer, moves: Sequence[tuple[str, str, str, str | None]], *, now: datetime
 ) -> None:
     """Settle pending refunds: (account, refund, SUCCEEDED or FAILED, reason)."""
     if moves:

@@ -26,6 +26,7 @@ from lastro.provider.port import Credit, Party
 from lastro.services import Services
 from lastro.store.lane import LaneSpec
 from lastro.store.pool import Connection
+from lastro.store.together import together
 from lastro.store.work import WorkKind, delete_work
 
 CREDIT = "credit"
@@ -76,12 +77,13 @@ async def receive_all(
         charges=await list_by_txid(tx, [(c.account_id, c.txid) for c in credits_ if c.txid]),
     )
     decided = decide_credits(facts, credits_, [new_id(now) for _ in credits_], now=now)
-    await insert_facts(tx, decided.facts)
-    await write(tx, decided.booked)
-    await move_charges(tx, decided.moves)
-    await delete_work(tx, [(c.account_id, WorkKind.CHARGE, c.charge_id) for _, c in decided.moves])
-    await insert_events(tx, decided.events)
-    await insert_alarms(tx, decided.alarms)
+    async with together(tx) as writes:
+        await insert_facts(writes, decided.facts)
+        await write(writes, decided.booked)
+        await move_charges(writes, decided.moves)
+        await delete_work(writes, [(c.account_id, WorkKind.CHARGE, c.charge_id) for _, c in decided.moves])
+        await insert_events(writes, decided.events)
+        await insert_alarms(writes, decided.alarms)
     return decided.results
 
 

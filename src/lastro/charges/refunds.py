@@ -28,6 +28,7 @@ from lastro.provider.port import RefundOrder, RefundStatus, RefundView, Rejected
 from lastro.services import Services
 from lastro.store.lane import LaneSpec
 from lastro.store.pool import Connection
+from lastro.store.together import together
 from lastro.store.work import Work, WorkKind, delete_work, put_work
 
 FIRST_RETRY_S = 5.0
@@ -85,15 +86,14 @@ async def hold_all(
     batch = _Batch(balances, dict(charges), enabled, metadata, stored, {}, [], [], [])
     verdicts = judge_batch([c.claim for c in commands], stored)
     results = [_decide(batch, c, verdict, now) for c, verdict in zip(commands, verdicts, strict=True)]
-    await insert_claims(tx, batch.claims, now=now)
-    if batch.refunds:
-        await write(tx, batch.booked)
-        await insert_refunds(tx, batch.refunds)
-        await move_charges(tx, [(c.status, c) for n, c in batch.charges.items() if c is not charges[n]])
-        due_at = now + timedelta(seconds=FIRST_RETRY_S)
-        await put_work(
-            tx, [Work(r.account_id, WorkKind.CHARGE_REFUND, r.refund_id, due_at) for r in batch.refunds]
-        )
+    due_at = now + timedelta(seconds=FIRST_RETRY_S)
+    work = [Work(r.account_id, WorkKind.CHARGE_REFUND, r.refund_id, due_at) for r in batch.refunds]
+    async with together(tx) as writes:
+        await insert_claims(writes, batch.claims, now=now)
+        await write(writes, batch.booked)
+        await insert_refunds(writes, batch.refunds)
+        await move_charges(writes, [(c.status, c) for n, c in batch.charges.items() if c is not charges[n]])
+        await put_work(writes, work)
     return results
 
 

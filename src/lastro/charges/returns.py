@@ -36,6 +36,7 @@ from lastro.provider.port import RefundStatus, RefundView
 from lastro.services import Services
 from lastro.store.lane import LaneSpec
 from lastro.store.pool import Connection
+from lastro.store.together import together
 from lastro.store.work import WorkKind, delete_work
 
 RETURN = "return"
@@ -76,16 +77,18 @@ async def learn_all(
     batch = await _gather(tx, commands)
     before = dict(batch.charges)
     results = [_decide(batch, command, now) for command in commands]
-    await insert_facts(tx, batch.facts)
-    if batch.booked:
-        await write(tx, batch.booked)
-    await move_movements(tx, batch.movements)
-    await insert_refunds(tx, batch.inserted)
-    await move_refunds(tx, batch.moves, now=now)
-    await move_charges(tx, [(before[n].status, c) for n, c in batch.charges.items() if c is not before[n]])
-    await insert_events(tx, batch.events)
-    await insert_alarms(tx, batch.alarms)
-    await delete_work(tx, [(account, WorkKind.CHARGE_REFUND, id_) for account, id_, _, _ in batch.moves])
+    moves = [(before[n].status, c) for n, c in batch.charges.items() if c is not before[n]]
+    over = [(account, WorkKind.CHARGE_REFUND, id_) for account, id_, _, _ in batch.moves]
+    async with together(tx) as writes:
+        await insert_facts(writes, batch.facts)
+        await write(writes, batch.booked)
+        await insert_refunds(writes, batch.inserted)
+        await move_charges(writes, moves)
+        await insert_events(writes, batch.events)
+        await insert_alarms(writes, batch.alarms)
+        await delete_work(writes, over)
+        await move_movements(writes, batch.movements)
+        await move_refunds(writes, batch.moves, now=now)
     return results
 
 

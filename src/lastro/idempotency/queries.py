@@ -1,12 +1,13 @@
 """SQL of the idempotency keys."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from lastro.idempotency.decide import Claim, Stored
 from lastro.store.pool import Connection, Pool
 from lastro.store.rows import Shape, columns, given_sql
+from lastro.store.together import Together, Writer, Written
 
 _COLUMNS = "account_id, key, fingerprint, record_id, status, answer, sealed, created_at"
 
@@ -40,7 +41,7 @@ INSERT_CLAIMS = _CLAIM.insert_into("idempotency")
 
 
 async def insert_claims(
-    tx: Connection,
+    tx: Writer,
     claims: Sequence[tuple[Claim, int | None, bytes | None]],
     *,
     now: datetime,
@@ -66,20 +67,24 @@ _ANSWER = Shape(account_id="text", key="text", status="smallint", answer="bytea"
 MOVE_ANSWERS = f"""
 UPDATE idempotency SET status = given.status, answer = given.answer FROM {_ANSWER.given}
 WHERE idempotency.account_id = given.account_id AND idempotency.key = given.key
-  AND idempotency.status IS NULL
-RETURNING idempotency.account_id, idempotency.key"""
+  AND idempotency.status IS NULL"""
 
 
-async def move_answers(tx: Connection, answers: Iterable[Answer]) -> dict[tuple[str, str], tuple[int, bytes]]:
-    """Store answers where none is stored yet, and return the one that stands under each key, for ever."""
+def move_answers(tx: Together, answers: Iterable[Answer]) -> Written | None:
+    """Store answers where none is stored yet."""
     rows = sorted(answers)
-    if not rows:
-        return {}
-    new = {(row[0], row[1]) for row in await tx.fetch(MOVE_ANSWERS, _ANSWER.pack(rows))}
-    standing = {(a.account_id, a.key): (a.status, a.body) for a in rows if (a.account_id, a.key) in new}
-    older = [Claim(a.account_id, a.key, b"", "") for a in rows if (a.account_id, a.key) not in new]
-    if older:
-        for name, row in (await list_stored(tx, older)).items():
-            if row.status is not None and row.answer is not None:
-                standing[name] = (row.status, row.answer)
-    return standing
+    return tx.count(MOVE_ANSWERS, _ANSWER.pack(rows)) if rows else None
+
+
+async def list_standing(
+    tx: Connection, answers: Collection[Answer], written: Written | None
+) -> dict[tuple[str, str], tuple[int, bytes]]:
+    """Return the answer that stands under each key, for ever: mostly all of these, else the older ones."""
+    if written is None or written.count == len(answers):
+        return {(a.account_id, a.key): (a.status, a.body) for a in answers}
+    stored = await list_stored(tx, [Claim(a.account_id, a.key, b"", "") for a in answers])
+    return {
+        name: (row.status, row.answer)
+        for name, row in stored.items()
+        if row.status is not None and row.answer is not None
+    }

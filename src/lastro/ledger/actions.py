@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from lastro.ledger.model import Balance, Booked
 from lastro.ledger.queries import insert_entries, insert_movements, update_balances
-from lastro.store.pool import Connection
+from lastro.store.together import Writer
 
 
-async def write(tx: Connection, booked: Iterable[Booked]) -> None:
+async def write(tx: Writer, booked: Iterable[Booked]) -> None:
     """Store movements, entries and the last balance of each account; the accounts are locked already."""
     booked = list(booked)
     if not booked:

@@ -6,6 +6,7 @@ from datetime import datetime
 from lastro.ledger.model import Balance, Entry, Leg, Movement, MovementStatus
 from lastro.store.pool import Connection
 from lastro.store.rows import Shape, columns
+from lastro.store.together import Writer
 
 LOCK_BALANCES = """
 SELECT account_id, balance_cents, blocked_cents, entry_seq, movement_seq,
@@ -39,7 +40,7 @@ UPDATE balances SET balance_cents = given.balance_cents, entry_seq = given.entry
 FROM {_BALANCE.given} WHERE balances.account_id = given.account_id"""
 
 
-async def update_balances(tx: Connection, balances: Sequence[Balance]) -> None:
+async def update_balances(tx: Writer, balances: Sequence[Balance]) -> None:
     """Write the balances that a batch arrived at."""
     rows = [(b.account_id, b.balance_cents, *b[3:]) for b in balances]
     await tx.execute(UPDATE_BALANCES, _BALANCE.pack(rows))
@@ -55,7 +56,7 @@ _MOVEMENT = Shape(
 INSERT_MOVEMENTS = _MOVEMENT.insert_into("movements")
 
 
-async def insert_movements(tx: Connection, movements: Sequence[Movement]) -> None:
+async def insert_movements(tx: Writer, movements: Sequence[Movement]) -> None:
     """Store the movements of a batch."""
     await tx.execute(INSERT_MOVEMENTS, _MOVEMENT.pack(movements))
 
@@ -68,7 +69,7 @@ _ENTRY = Shape(
 INSERT_ENTRIES = _ENTRY.insert_into("entries")
 
 
-async def insert_entries(tx: Connection, entries: Sequence[Entry]) -> None:
+async def insert_entries(tx: Writer, entries: Sequence[Entry]) -> None:
     """Store the entries of a batch; nothing ever updates or deletes them."""
     await tx.execute(INSERT_ENTRIES, _ENTRY.pack(entries))
 
@@ -82,11 +83,10 @@ WHERE movements.account_id = given.account_id AND movements.movement_id = given.
   AND movements.status = 'PENDING'"""
 
 
-async def move_movements(
-    tx: Connection, moves: Sequence[tuple[str, str, MovementStatus, str | None]]
-) -> None:
+async def move_movements(tx: Writer, moves: Sequence[tuple[str, str, MovementStatus, str | None]]) -> None:
     """Settle pending movements: (account, movement, POSTED or REVERSED, new metadata or None)."""
-    await tx.execute(MOVE_MOVEMENTS, _MOVE.pack(sorted(moves)))
+    if moves:
+        await tx.execute(MOVE_MOVEMENTS, _MOVE.pack(sorted(moves)))
 
 
 LIST_LEGS = """
@@ -137,7 +137,7 @@ _FACT = Shape(account_id="text", kind="text", external_id="text", movement_id="t
 INSERT_FACTS = _FACT.insert_into("facts")
 
 
-async def insert_facts(tx: Connection, facts: Sequence[tuple[str, str, str, str | None, datetime]]) -> None:
+async def insert_facts(tx: Writer, facts: Sequence[tuple[str, str, str, str | None, datetime]]) -> None:
     """Store outside facts with their effect: (account, kind, external id, movement, instant)."""
     if facts:
         await tx.execute(INSERT_FACTS, _FACT.pack(facts))

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from lastro.store.pool import Connection, Pool
 from lastro.store.rows import Shape, columns, given_sql
+from lastro.store.together import Writer
 
 WindowKey = tuple[str, datetime]
 
@@ -29,7 +30,7 @@ SELECT account_id, window_start, consumed_cents FROM {_CONSUMED.given}
 ON CONFLICT (account_id, window_start) DO UPDATE SET consumed_cents = EXCLUDED.consumed_cents"""
 
 
-async def put_consumed(tx: Connection, consumed: Mapping[WindowKey, int]) -> None:
+async def put_consumed(tx: Writer, consumed: Mapping[WindowKey, int]) -> None:
     """Write what is consumed now, under the accounts' locks."""
     if consumed:
         await tx.execute(PUT_CONSUMED, _CONSUMED.pack((*key, consumed[key]) for key in sorted(consumed)))

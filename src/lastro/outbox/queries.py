@@ -8,6 +8,7 @@ from lastro.kit.clock import Clock
 from lastro.outbox.model import Alarm, Event
 from lastro.store.pool import Connection, Pool
 from lastro.store.rows import Shape
+from lastro.store.together import Writer
 
 EVENT_ID_PREFIX = "evt_"  # an event's id without it is the id of its deliveries
 
@@ -30,12 +31,14 @@ WITH made AS (
     FROM made JOIN webhook_endpoints ON webhook_endpoints.account_id = made.account_id
         AND webhook_endpoints.enabled AND made.event = ANY(webhook_endpoints.events)
     RETURNING account_id, endpoint_id, next_attempt_at, delivery_id
+), queued AS (
+    INSERT INTO webhook_queue (account_id, endpoint_id, due_at, delivery_id)
+    SELECT account_id, endpoint_id, next_attempt_at, delivery_id FROM owed
 )
-INSERT INTO webhook_queue (account_id, endpoint_id, due_at, delivery_id)
-SELECT account_id, endpoint_id, next_attempt_at, delivery_id FROM owed"""
+SELECT"""
 
 
-async def insert_events(tx: Connection, events: Sequence[Event]) -> None:
+async def insert_events(tx: Writer, events: Sequence[Event]) -> None:
     """Append events, and what is owed to endpoints for them, in the caller's transaction."""
     if events:
         # Real time, too: due at once even when the sandbox moved business time on and back again.
@@ -49,7 +52,7 @@ _ALARM = Shape(
 INSERT_ALARMS = _ALARM.insert_into("alarms")
 
 
-async def insert_alarms(tx: Connection, alarms: Sequence[Alarm]) -> None:
+async def insert_alarms(tx: Writer, alarms: Sequence[Alarm]) -> None:
     """Raise alarms in the caller's transaction, and say so in the log."""
     for alarm in alarms:
         log.error(

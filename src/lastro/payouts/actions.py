@@ -27,6 +27,7 @@ from lastro.provider.port import Accepted, Order, Outcome, Rejected, Unknown
 from lastro.services import Services
 from lastro.store.lane import LaneSpec
 from lastro.store.pool import Connection
+from lastro.store.together import together
 from lastro.store.work import Work, WorkKind, put_work
 
 PROVIDER_TIMEOUT_S = 10
@@ -119,14 +120,15 @@ async def send_all(
 
 async def _write(tx: Connection, batch: _Batch) -> None:
     """Write a batch of intents: the funds are held and the first check is scheduled in one commit."""
-    await insert_claims(tx, batch.claims, now=batch.now)
-    await insert_payouts(tx, batch.payouts)
-    await write(tx, batch.booked)
-    await put_consumed(tx, batch.consumed)
     due = [
         Work(p.account_id, WorkKind.PAYOUT, p.payout_id, p.next_poll_at or batch.now) for p in batch.payouts
     ]
-    await put_work(tx, due)
+    async with together(tx) as writes:
+        await insert_claims(writes, batch.claims, now=batch.now)
+        await insert_payouts(writes, batch.payouts)
+        await write(writes, batch.booked)
+        await put_consumed(writes, batch.consumed)
+        await put_work(writes, due)
 
 
 async def _known(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from lastro.payouts.model import Payout
 from lastro.store.pool import Connection, Pool
 from lastro.store.rows import Shape
+from lastro.store.together import Writer
 
 
 class Audit(NamedTuple):
@@ -30,7 +31,7 @@ _AUDIT = Shape(
 INSERT_AUDITS = _AUDIT.insert_into("audit", on_conflict="ON CONFLICT (audit_id) DO NOTHING")
 
 
-async def insert_audits(tx: Connection, audits: Sequence[Audit]) -> None:
+async def insert_audits(tx: Writer, audits: Sequence[Audit]) -> None:
     """Append deeds in the transaction of their effect."""
     if audits:
         await tx.execute(INSERT_AUDITS, _AUDIT.pack(audits))

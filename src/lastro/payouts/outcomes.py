@@ -7,12 +7,12 @@ import msgspec
 
 from lastro.accounts.queries import list_accounts, load_holder
 from lastro.idempotency.actions import Told
-from lastro.idempotency.queries import Answer, move_answers
+from lastro.idempotency.queries import Answer, list_standing, move_answers
 from lastro.kit.crash import crash_point
 from lastro.kit.errors import LastroError, NotFound
 from lastro.ledger.actions import write
 from lastro.ledger.queries import insert_facts, list_facts, lock_balances, move_movements
-from lastro.limits.queries import list_consumed, put_consumed
+from lastro.limits.queries import WindowKey, list_consumed, put_consumed
 from lastro.outbox.model import Alarm
 from lastro.outbox.queries import insert_alarms, insert_events
 from lastro.payouts.model import KEEPS_BOOKS, OPEN, Fact, Payout
@@ -23,6 +23,7 @@ from lastro.provider.port import Party
 from lastro.services import Services
 from lastro.store.lane import LaneSpec
 from lastro.store.pool import Connection
+from lastro.store.together import Written, together
 from lastro.store.work import Work, WorkKind, delete_work, put_work
 
 CREATED = 201
@@ -57,11 +58,11 @@ async def learn_all(
         refusal or Learned(batch.payouts[c.account_id, c.payout_id])
         for c, refusal in zip(commands, refusals, strict=True)
     ]
-    await _write(tx, batch)
-    await _write_audits(tx, batch, commands, results)
-    answered = await _answer(tx, commands, results)
+    answers = _answers(commands, results)
+    answered = await _write(tx, batch, answers, _audits(batch, commands, results))
+    standing = await list_standing(tx, answers, answered)
     crash_point("payout.outcome_open")
-    return answered
+    return [_told(c, result, standing) for c, result in zip(commands, results, strict=True)]
 
 
 async def _payers(
@@ -87,55 +88,67 @@ async def _payers(
     return found
 
 
-async def _write(tx: Connection, batch: Batch) -> None:
+async def _write(
+    tx: Connection, batch: Batch, answers: Sequence[Answer], audits: Sequence[Audit]
+) -> Written | None:
     """Write everything that the batch decided; from here on nothing is refused."""
     changed = [(batch.before[n], p) for n, p in batch.payouts.items() if p != batch.before[n]]
     moves = [(before.status, after) for before, after in changed]
-    await insert_facts(tx, batch.facts)
-    await write(tx, batch.booked)
-    if batch.movements:
-        await move_movements(tx, batch.movements)
-    await move_payouts(tx, moves)
-    await move_marks(tx, moves)
-    await _move_windows(tx, batch)
-    await insert_handovers(tx, batch.handovers)
+    windows, alarms = await _windows(tx, batch), await _new_alarms(tx, batch)
+    async with together(tx) as writes:
+        moved = move_payouts(writes, moves)
+        answered = move_answers(writes, answers)
+        await insert_facts(writes, batch.facts)
+        await write(writes, batch.booked)
+        await put_work(writes, _work(batch, changed))
+        await insert_events(writes, batch.events)
+        await put_consumed(writes, windows)
+        await insert_handovers(writes, batch.handovers)
+        await insert_alarms(writes, alarms)
+        await insert_audits(writes, audits)
+        await move_movements(writes, batch.movements)
+        await delete_work(writes, _over(changed))
+        await move_marks(writes, moves)
+    if sum(write.count for write in moved) != len(moves):
+        raise RuntimeError(f"not all of {len(moves)} payouts: a status changed without the account's lock")
+    return answered
+
+
+def _work(batch: Batch, changed: list[tuple[Payout, Payout]]) -> list[Work]:
+    """List the next checks of open payouts, and what is to be handed over."""
     waiting = [p for _, p in changed if p.status in OPEN and p.next_poll_at]
     work = [Work(p.account_id, WorkKind.PAYOUT, p.payout_id, p.next_poll_at or batch.now) for p in waiting]
-    work += [Work(h.account_id, WorkKind.HANDOVER, h.end_to_end_id, batch.now) for h in batch.handovers]
-    await put_work(tx, work)
-    over = [
-        (p.account_id, WorkKind.PAYOUT, p.payout_id)
-        for b, p in changed
-        if b.status in OPEN and p.status not in OPEN
-    ]
-    await delete_work(tx, over)
-    await insert_events(tx, batch.events)
-    await _raise_alarms(tx, batch)
+    return work + [Work(h.account_id, WorkKind.HANDOVER, h.end_to_end_id, batch.now) for h in batch.handovers]
 
 
-async def _move_windows(tx: Connection, batch: Batch) -> None:
+def _over(changed: list[tuple[Payout, Payout]]) -> list[tuple[str, WorkKind, str]]:
+    """List the checks that ended payouts no longer need."""
+    ended = [after for before, after in changed if before.status in OPEN and after.status not in OPEN]
+    return [(payout.account_id, WorkKind.PAYOUT, payout.payout_id) for payout in ended]
+
+
+async def _windows(tx: Connection, batch: Batch) -> dict[WindowKey, int]:
     """Give refused amounts back to the windows they came from, and count what settled after all again."""
-    if batch.consumed:
-        consumed = await list_consumed(tx, batch.consumed)
-        await put_consumed(tx, {key: consumed.get(key, 0) + cents for key, cents in batch.consumed.items()})
+    if not batch.consumed:
+        return {}
+    consumed = await list_consumed(tx, batch.consumed)
+    return {key: consumed.get(key, 0) + cents for key, cents in batch.consumed.items()}
 
 
-async def _raise_alarms(tx: Connection, batch: Batch) -> None:
+async def _new_alarms(tx: Connection, batch: Batch) -> list[Alarm]:
     """Raise each alarm once, as long as nobody has resolved it: every check would repeat it otherwise."""
     if not batch.alarms:
-        return
+        return []
     standing = await list_open_alarms(tx, [alarm.account_id for alarm in batch.alarms])
     new: dict[AlarmName, Alarm] = {}
     for alarm in batch.alarms:
         name = (alarm.account_id, alarm.kind, alarm.subject, alarm.detail)
         if name not in standing:
             new.setdefault(name, alarm)
-    await insert_alarms(tx, list(new.values()))
+    return list(new.values())
 
 
-async def _write_audits(
-    tx: Connection, batch: Batch, commands: Sequence[Learn], results: Sequence[Learned | LastroError]
-) -> None:
+def _audits(batch: Batch, commands: Sequence[Learn], results: Sequence[Learned | LastroError]) -> list[Audit]:
     """Write down who decided, and what changed by it."""
     audits = []
     for command, result in zip(commands, results, strict=True):
@@ -154,30 +167,28 @@ async def _write_audits(
                     batch.now,
                 )
             )
-    await insert_audits(tx, audits)
+    return audits
 
 
-async def _answer(
-    tx: Connection, commands: Sequence[Learn], results: list[Learned | LastroError]
-) -> list[Learned | LastroError]:
-    """Store the answers that were asked for, where none is stored yet, and return what stands."""
-    asked = [
-        (index, command, result.payout)
-        for index, (command, result) in enumerate(zip(commands, results, strict=True))
-        if command.render is not None and isinstance(result, Learned)
-    ]
-    if not asked:
-        return results
-    answers = {
-        (p.account_id, p.idempotency_key): Answer(p.account_id, p.idempotency_key, CREATED, command.render(p))
-        for _, command, p in asked
-        if command.render is not None
-    }
-    standing = await move_answers(tx, answers.values())
-    for index, _, payout in asked:
-        status, body = standing[payout.account_id, payout.idempotency_key]
-        results[index] = Learned(payout, Told(status, body, replayed=False))
-    return results
+def _answers(commands: Sequence[Learn], results: Sequence[Learned | LastroError]) -> list[Answer]:
+    """Write the answers that were asked for, one for each key."""
+    answers = {}
+    for command, result in zip(commands, results, strict=True):
+        if command.render is not None and isinstance(result, Learned):
+            payout = result.payout
+            name = (payout.account_id, payout.idempotency_key)
+            answers[name] = Answer(*name, CREATED, command.render(payout))
+    return list(answers.values())
+
+
+def _told(
+    command: Learn, result: Learned | LastroError, standing: dict[tuple[str, str], tuple[int, bytes]]
+) -> Learned | LastroError:
+    """Add the answer that stands for the key to the result of a command that asked for one."""
+    if command.render is None or not isinstance(result, Learned):
+        return result
+    status, body = standing[result.payout.account_id, result.payout.idempotency_key]
+    return Learned(result.payout, Told(status, body, replayed=False))
 
 
 LEARN: LaneSpec[Services, Learn, Learned] = LaneSpec("payouts.learn", learn_all, lambda c: c.account_id)

@@ -8,6 +8,7 @@ from lastro.kit.ids import id_floor
 from lastro.payouts.model import MARKED, OPEN, Handover, Lookup, Payout, PayoutStatus
 from lastro.store.pool import Connection, Pool
 from lastro.store.rows import Shape, columns, given_sql
+from lastro.store.together import Together, Writer, Written
 
 PAYOUT_COLUMNS = ", ".join(Payout._fields)
 _QUALIFIED = ", ".join(f"payouts.{name}" for name in Payout._fields)
@@ -26,7 +27,7 @@ _new_values = attrgetter(*_NEW.names)
 INSERT_PAYOUTS = _NEW.insert_into("payouts")
 
 
-async def insert_payouts(tx: Connection, payouts: Sequence[Payout]) -> None:
+async def insert_payouts(tx: Writer, payouts: Sequence[Payout]) -> None:
     """Store new payouts."""
     if payouts:
         await tx.execute(INSERT_PAYOUTS, _NEW.pack(map(_new_values, payouts)))
@@ -192,22 +193,24 @@ MOVE_ON_THE_WAY = _move_sql(_MOVED_ON)
 MOVE_AT_THE_END = _move_sql(_ENDED)
 
 
-async def move_payouts(tx: Connection, moves: Iterable[tuple[str, Payout]]) -> None:
-    """Write payouts under their account's lock: (the status that was read, the payout as it becomes)."""
+def move_payouts(tx: Together, moves: Iterable[tuple[str, Payout]]) -> list[Written]:
+    """Write payouts under their account's lock: (the status that was read, the payout as it becomes).
+
+    All of them must be met: a count that falls short is a status that changed without the lock.
+    """
     moves = list(moves)
     on_the_way = [(was, payout) for was, payout in moves if payout.status in OPEN]
     at_the_end = [(was, payout) for was, payout in moves if payout.status not in OPEN]
-    await _move(tx, MOVE_ON_THE_WAY, _MOVED_ON, on_the_way)
-    await _move(tx, MOVE_AT_THE_END, _ENDED, at_the_end)
+    return [
+        *_move(tx, MOVE_ON_THE_WAY, _MOVED_ON, on_the_way),
+        *_move(tx, MOVE_AT_THE_END, _ENDED, at_the_end),
+    ]
 
 
-async def _move(tx: Connection, sql: str, shape: Shape, moves: list[tuple[str, Payout]]) -> None:
+def _move(tx: Together, sql: str, shape: Shape, moves: list[tuple[str, Payout]]) -> list[Written]:
     values = attrgetter(*shape.names[len(_NAMED) :])
     rows = sorted((payout.account_id, payout.payout_id, was, *values(payout)) for was, payout in moves)
-    if rows:
-        done = await tx.execute(sql, shape.pack(rows))
-        if done != f"UPDATE {len(rows)}":
-            raise RuntimeError(f"{done} of {len(rows)} payouts: a status changed without the account's lock")
+    return [tx.count(sql, shape.pack(rows))] if rows else []
 
 
 _MARK = Shape(account_id="text", status="text", payout_id="text")
@@ -219,7 +222,7 @@ WHERE payout_marks.account_id = given.account_id AND payout_marks.status = given
   AND payout_marks.payout_id = given.payout_id"""
 
 
-async def move_marks(tx: Connection, moves: Iterable[tuple[str, Payout]]) -> None:
+async def move_marks(tx: Writer, moves: Iterable[tuple[str, Payout]]) -> None:
     """Keep the narrow table of rare endings in step with the statuses."""
     moves = [(was, payout) for was, payout in moves if was != payout.status]
     gone = sorted((p.account_id, was, p.payout_id) for was, p in moves if was in MARKED)
@@ -238,7 +241,7 @@ _HANDOVER = Shape(
 INSERT_HANDOVERS = _HANDOVER.insert_into("handovers", on_conflict="ON CONFLICT DO NOTHING")
 
 
-async def insert_handovers(tx: Connection, handovers: Sequence[Handover]) -> None:
+async def insert_handovers(tx: Writer, handovers: Sequence[Handover]) -> None:
     """Write payments between two of our accounts, in the payer's settling transaction."""
     if handovers:
         await tx.execute(INSERT_HANDOVERS, _HANDOVER.pack(handovers))

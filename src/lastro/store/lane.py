@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 SHARED_LINKS = 32
 LANES_KEPT = 1_000
-BEHIND_S = 1.0
+BEHIND_S = 0.5
 BEHIND_COUNT = 64
 LOOK_EVERY_S = 0.05
 
@@ -62,7 +62,7 @@ class LaneSet(Generic[Context]):
         return [(name, *values) for name, values in found.items()]
 
     def is_behind(self) -> bool:
-        """Tell whether a command that came now would wait for more than a second, all its lanes together.
+        """Tell whether commands wait for longer than half a second, all lanes together.
 
         By then new work is better refused: queued, it would only make everybody's answer late.
         """

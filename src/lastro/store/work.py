@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from lastro.store.pool import Connection, Pool
+from lastro.store.pool import Pool
 from lastro.store.rows import Shape, columns, given_sql
+from lastro.store.together import Writer
 
 NEVER_LEASED = datetime(2000, 1, 1, tzinfo=UTC)
 SAMPLE_FACTOR = 4
@@ -41,7 +42,7 @@ ON CONFLICT (account_id, kind, id)
 DO UPDATE SET due_at = EXCLUDED.due_at, leased_until = EXCLUDED.leased_until"""
 
 
-async def put_work(tx: Connection | Pool, items: Iterable[Work]) -> None:
+async def put_work(tx: Writer, items: Iterable[Work]) -> None:
     """Queue work, or give queued work a new instant; either way nobody holds it afterwards."""
     rows = sorted(items)
     if rows:
@@ -53,7 +54,7 @@ DELETE FROM work USING {given_sql(account_id="text", kind="text", id="text")}
 WHERE work.account_id = given.account_id AND work.kind = given.kind AND work.id = given.id"""
 
 
-async def delete_work(tx: Connection | Pool, items: Iterable[tuple[str, WorkKind, str]]) -> None:
+async def delete_work(tx: Writer, items: Iterable[tuple[str, WorkKind, str]]) -> None:
     """Finish work, in the transaction that made it superfluous."""
     rows = sorted(items)
     if rows:
