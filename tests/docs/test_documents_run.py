@@ -31,6 +31,7 @@ DOCUMENTS = [
     *sorted((ROOT / "docs" / "tutorial").glob("*.md")),
     *sorted((ROOT / "docs" / "how-to").glob("*.md")),
 ]
+RUNBOOK = sorted((ROOT / "docs" / "runbook").glob("*.md"))
 KNOWN = re.compile(r"sh( background)?|python( file=[\w.]+)?|text( prints)?")
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Ports that the documents name; each run has its own in their place.
@@ -200,7 +201,20 @@ def test_the_document_runs(path, session):
     assert ran, "a document without a block that runs proves nothing"
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.skipif(
+    shutil.which("bash") is None or shutil.which("curl") is None, reason="needs bash and curl"
+)
+def test_the_runbook_runs(session):
+    """Its pages are short and need nothing of each other: one service for all."""
+    for path in RUNBOOK:
+        for block in blocks_of(path.read_text("utf-8")):
+            try:
+                session.run(block)
+            except AssertionError as error:
+                pytest.fail(f"{path.relative_to(ROOT)}:{block.line} ({block.kind}): {error}", pytrace=False)
+
+
+@pytest.mark.parametrize("path", [*DOCUMENTS, *RUNBOOK], ids=lambda path: path.name)
 def test_every_fence_says_how_it_is_run(path):
     text = path.read_text("utf-8")
     unknown = [(block.line, block.kind) for block in blocks_of(text) if not KNOWN.fullmatch(block.kind)]
