@@ -97,7 +97,16 @@ class Crowd:
     readers: int = 2
     asked: list[Asked] = field(default_factory=list)
     memory_bytes: int = 0
+    _begun: int = 0
     _over: bool = False
+
+    def begin(self) -> None:
+        """Look from here on at a new fault; what was asked before is still remembered."""
+        self._begun, self.memory_bytes = len(self.asked), 0
+
+    @property
+    def recent(self) -> list[Asked]:
+        return self.asked[self._begun :]
 
     @asynccontextmanager
     async def at_work(self) -> AsyncIterator[None]:
@@ -128,7 +137,7 @@ class Crowd:
             await asyncio.sleep(0.05)
 
     def statuses(self) -> Counter[str]:
-        return Counter(f"{asked.status} {asked.code}".strip() for asked in self.asked)
+        return Counter(f"{asked.status} {asked.code}".strip() for asked in self.recent)
 
 
 def memory_of(service: Service) -> int:

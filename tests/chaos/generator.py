@@ -36,6 +36,7 @@ class Plan(msgspec.Struct):
     callers: int  # who wait for their answers, before and afterwards
     connections: int  # of the overload
     times: float  # how many times the measured speed is offered
+    warm_s: float
     measure_s: float
     overload_s: float
     probes_max: int
@@ -209,6 +210,7 @@ def is_back(plan: Plan, before: Seen, probes: list[Seen]) -> bool:
 
 async def course(plan: Plan) -> dict[str, object]:
     requests = Requests(plan)
+    warm = await Stretch(requests, plan.warm_s).run(plan.port, plan.callers)
     before = await Stretch(requests, plan.measure_s).run(plan.port, plan.callers)
     overload = Stretch(requests, plan.overload_s, per_second=plan.times * before.rate)
     over = await overload.run(plan.port, plan.connections)
@@ -222,7 +224,7 @@ async def course(plan: Plan) -> dict[str, object]:
         "over": over.shown(),
         "isBack": is_back(plan, before, probes),
         "probes": [(seen.began - ended, seen.rate) for seen in probes],
-        "accepted": {**before.accepted, **over.accepted},
+        "accepted": {**warm.accepted, **before.accepted, **over.accepted},
     }
 
 

@@ -69,7 +69,7 @@ async def _retry(service: Service, refused: list[Asked]) -> None:
 
 def tell(kind: str, crowd: Crowd, recovery_s: float, before_bytes: int) -> None:
     """Print what was seen; pytest shows it when asked (-s)."""
-    longest = max(asked.seconds for asked in crowd.asked)
+    longest = max(asked.seconds for asked in crowd.recent)
     growth = (crowd.memory_bytes - before_bytes) / MEGABYTE
     seen = f"{dict(crowd.statuses())}, longest {longest:.1f} s, served after {recovery_s:.1f} s"
     print(f"\n{kind}: {seen}, {growth:+.0f} MB")
