@@ -11,10 +11,13 @@ import asyncpg
 import msgspec
 import pytest
 
+from lastro.api.admission import IN_FLIGHT_MAX
 from lastro.api.app import READ_TIMEOUT_S, REQUEST_TIMEOUT_S
+from lastro.api.gates import ADDRESS_RATE
 from tests.chaos.crowd import MEGABYTE, SLACK_S, memory_of, open_crowd
 from tests.chaos.generator import Plan
 from tests.chaos.proof import GROWTH_MAX_BYTES
+from tests.support.house import recorded_house
 from tests.support.service import Service, new_key
 
 RECOVERY_MAX_S = 5.0
@@ -38,6 +41,19 @@ async def test_a_short_overload_is_refused_in_part_and_forgotten(busy, tmp_path,
 @pytest.mark.parametrize("form", FORMS)
 async def test_a_long_overload_is_refused_in_part_and_forgotten(busy, tmp_path, form):
     await overload(busy, tmp_path, form, seconds=8.0)
+
+
+async def test_who_is_refused_at_the_door_loses_nothing_and_whoever_watches_is_let_in():
+    """The application itself, as full as it may be: more refusals than an address has calls in a minute."""
+    async with recorded_house() as house:
+        house.house.desk.in_flight = IN_FLIGHT_MAX
+        for _ in range(ADDRESS_RATE.per_minute + 100):
+            status, answer = await house.request("GET", "/v1/account")
+            assert (status, answer["error"]["code"]) == (503, "unavailable")
+        assert (await house.request("GET", "/healthz"))[0] == 200
+        house.house.desk.in_flight = 0
+        assert (await house.request("GET", "/v1/account"))[0] == 200
+        assert (await house.request("GET", "/v1/account", key="nobody's"))[0] == 401, "not yet 429"
 
 
 async def overload(service: Service, folder: Path, form: str, *, seconds: float) -> None:
