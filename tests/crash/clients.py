@@ -140,6 +140,8 @@ class Clients:
         for number in range(1 if once else tries):
             if number:
                 await asyncio.sleep(self.random.uniform(0.1, 0.9))
+                if self._stopping and not patient:
+                    return False
             if await self.ask(order):
                 return True
         return False
