@@ -3,6 +3,9 @@
 import asyncio
 import math
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import asyncpg
 import click
@@ -74,7 +77,7 @@ def test_a_rule_has_the_shape_that_prometheus_reads(rule):
 
 @pytest.mark.parametrize("rule", RULES, ids=NAMES)
 def test_a_rule_leads_to_a_page_that_says_everything(rule):
-    page = ROOT / rule["annotations"]["runbook"]
+    page = ROOT / rule["annotations"]["runbook_url"]
     assert page.parent == PAGES
     text = page.read_text("utf-8")
     assert rule["alert"] in text
@@ -83,11 +86,11 @@ def test_a_rule_leads_to_a_page_that_says_everything(rule):
 
 def test_every_page_has_its_rule():
     assert len(NAMES) == len(set(NAMES))
-    named = {ROOT / rule["annotations"]["runbook"] for rule in RULES}
+    named = {ROOT / rule["annotations"]["runbook_url"] for rule in RULES}
     assert named == set(PAGES.glob("*.md")) - {PAGES / "README.md"}
     overview = (PAGES / "README.md").read_text("utf-8")
     assert all(f"`{rule['alert']}`" in overview and f"({page.name})" in overview
-               for rule in RULES for page in [ROOT / rule["annotations"]["runbook"]])  # fmt: skip
+               for rule in RULES for page in [ROOT / rule["annotations"]["runbook_url"]])  # fmt: skip
 
 
 async def test_every_metric_of_the_rules_is_there(own):
@@ -224,6 +227,24 @@ async def test_the_verdict_of_the_ledger_check_reaches_the_service(own):
         await until(own, lambda value: value == 1, "lastro_ledger_check_ok")
     finally:
         await db.close()
+
+
+async def test_a_check_of_a_read_only_copy_says_that_its_verdict_is_not_stored():
+    url, stop = start_throwaway()
+    try:
+        await migrate(url)
+        db = await asyncpg.connect(url)
+        name = await db.fetchval("SELECT current_database()")
+        await db.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+        await db.close()
+        command = [str(Path(sys.executable).parent / "lastro"), "check", "--database-url", url]
+        done = await asyncio.to_thread(
+            subprocess.run, command, capture_output=True, text=True, timeout=60, check=False
+        )
+    finally:
+        stop()
+    assert (done.returncode, "Everything holds" in done.stdout) == (0, True), done
+    assert "could not be stored" in done.stderr
 
 
 async def test_handovers_and_late_deliveries_show(own):
