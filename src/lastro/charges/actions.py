@@ -24,6 +24,7 @@ from lastro.idempotency.queries import (
     move_answers,
 )
 from lastro.kit.crash import crash_point
+from lastro.kit.deadline import Within
 from lastro.kit.errors import (
     AccountDisabled,
     ExternalRefConflict,
@@ -249,7 +250,7 @@ async def in_time(
 ) -> Answered | Unknown:
     """Wait for a provider as long as we wait for any; later is no answer."""
     try:
-        async with asyncio.timeout(timeout_s):
+        with Within(timeout_s):
             return await answer
     except TimeoutError:
         return Unknown("no answer in time")

@@ -1,5 +1,6 @@
 """Identifiers: time-ordered record ids, end-to-end ids, txids. Never secrets."""
 
+import functools
 import os
 import random
 import string
@@ -8,8 +9,10 @@ from datetime import UTC, datetime
 _BASE36 = string.digits + string.ascii_lowercase
 _BASE62 = string.digits + string.ascii_letters
 _TRIPLES = [a + b + c for a in _BASE36 for b in _BASE36 for c in _BASE36]
+_PAIRS = [a + b for a in _BASE62 for b in _BASE62]
 _random = random.Random(os.urandom(32))  # noqa: S311  ids are unique, not secret
 _last_ms = 0
+_last_head = ""
 _count = 0
 
 ID_LENGTH = 25
@@ -18,16 +21,20 @@ ID_MIN_SUFFIX = "0" * 16
 
 def new_id(at: datetime) -> str:
     """Draw a record id: `c`, 8 characters of milliseconds, 3 of a counter, 13 random; sorts by time."""
-    global _last_ms, _count  # noqa: PLW0603  one counter per process keeps ids of one millisecond in order
+    global _last_ms, _last_head, _count  # noqa: PLW0603  one counter per process keeps ids of one millisecond in order
     ms = _epoch_ms(at)
-    _count = _count + 1 if ms == _last_ms else 0
-    _last_ms = ms
-    tail = _random.getrandbits(64)
-    letters = []
-    for _ in range(4):
-        tail, index = divmod(tail, 46_656)
-        letters.append(_TRIPLES[index])
-    return f"c{_time_part(ms)}{_TRIPLES[_count % 46_656]}{''.join(letters)}{_BASE36[tail % 36]}"
+    if ms == _last_ms:
+        _count = (_count + 1) % 46_656
+    else:
+        _last_ms, _last_head, _count = ms, f"c{_time_part(ms)}", 0
+    tail, last = divmod(_random.getrandbits(64), 36)
+    tail, first = divmod(tail, 46_656)
+    tail, second = divmod(tail, 46_656)
+    tail, third = divmod(tail, 46_656)
+    return (
+        f"{_last_head}{_TRIPLES[_count]}{_TRIPLES[first]}{_TRIPLES[second]}{_TRIPLES[third]}"
+        f"{_TRIPLES[tail % 46_656]}{_BASE36[last]}"
+    )
 
 
 def id_floor(at: datetime) -> str:
@@ -37,12 +44,24 @@ def id_floor(at: datetime) -> str:
 
 def end_to_end_id(ispb: str, at: datetime, *, letter: str = "E") -> str:
     """Draw an end-to-end id (`E`) or a return id (`D`): 32 characters."""
-    return f"{letter}{ispb}{at.astimezone(UTC):%Y%m%d%H%M}{alphanumeric(11)}"
+    return f"{letter}{ispb}{_minute(int(at.timestamp()) // 60)}{alphanumeric(11)}"
+
+
+@functools.lru_cache(maxsize=16)
+def _minute(number: int) -> str:
+    """Write a minute since the epoch; thousands of ids are drawn in the same one."""
+    return f"{datetime.fromtimestamp(number * 60, UTC):%Y%m%d%H%M}"
 
 
 def alphanumeric(length: int) -> str:
     """Draw characters of `[0-9a-zA-Z]`."""
-    return "".join(_random.choices(_BASE62, k=length))
+    drawn = [_PAIRS[int(_random.random() * 3_844)] for _ in range(0, length, 2)]
+    return "".join(drawn)[:length]
+
+
+def random_hex() -> str:
+    """Draw 32 hexadecimal digits that name a request."""
+    return f"{_random.getrandbits(128):032x}"
 
 
 def _epoch_ms(at: datetime) -> int:

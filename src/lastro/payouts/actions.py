@@ -12,6 +12,7 @@ from lastro.idempotency.actions import Told
 from lastro.idempotency.decide import Claim, Fresh, Own, Pending, Replay, Stored, Verdict, judge
 from lastro.idempotency.queries import insert_claims, list_stored, load_stored
 from lastro.kit.crash import crash_point
+from lastro.kit.deadline import Within
 from lastro.kit.errors import ExternalRefConflict, IdempotencyConflict, LastroError, Unavailable, render
 from lastro.ledger.actions import write
 from lastro.ledger.model import Booked
@@ -200,7 +201,7 @@ async def _submit(services: Services, payout: Payout) -> Outcome:
     if services.clock.real() >= payout.submit_before:
         return Unknown("the time to submit was over")
     try:
-        async with asyncio.timeout(PROVIDER_TIMEOUT_S):
+        with Within(PROVIDER_TIMEOUT_S):
             return await services.provider.submit(order)
     except TimeoutError:
         return Unknown("no answer from the provider in time")

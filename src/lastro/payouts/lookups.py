@@ -1,6 +1,5 @@
 """Before sending: who stands behind a Pix key or a code, and DICT's bucket against scanning."""
 
-import asyncio
 import math
 from collections.abc import Awaitable
 from datetime import date, datetime, timedelta
@@ -13,6 +12,7 @@ from lastro.accounts.model import Account
 from lastro.accounts.queries import list_accounts_of_entity
 from lastro.kit import brcode
 from lastro.kit.clock import day_of
+from lastro.kit.deadline import Within
 from lastro.kit.documents import PixKeyType, guess_pix_key_type, normalise_pix_key
 from lastro.kit.errors import (
     AmountMismatch,
@@ -85,7 +85,7 @@ async def find_key(services: Services, pix_key: str, pix_key_type: str | None) -
 async def _ask(question: Awaitable[Found | Unknown]) -> Found:
     """Wait for the provider's answer, but not for ever; none is 503, whatever the adapter ran into."""
     try:
-        async with asyncio.timeout(PROVIDER_TIMEOUT_S):
+        with Within(PROVIDER_TIMEOUT_S):
             found = await question
     except TimeoutError:
         raise ProviderUnavailable(retry_after_s=1) from None

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import structlog
 
 from lastro.kit.crash import crash_point
+from lastro.kit.deadline import Within
 from lastro.payouts.model import NOT_FOUND_TIMES, STUCK_AFTER, Fact, Payout, PayoutStatus
 from lastro.payouts.outcomes import LEARN, Learned
 from lastro.payouts.queries import list_by_id
@@ -77,7 +78,7 @@ async def check_answered(services: Services, payout: Payout) -> bool:
 async def _look_up(services: Services, payouts: list[Payout]) -> list[OrderView | Unknown]:
     references = [payout.reference for payout in payouts]
     try:
-        async with asyncio.timeout(PROVIDER_TIMEOUT_S):
+        with Within(PROVIDER_TIMEOUT_S):
             views = list(await services.provider.look_up(payouts[0].account_id, references))
     except TimeoutError:
         return [Unknown("no answer in time")] * len(payouts)

@@ -68,12 +68,14 @@ ORDERS_CHUNK = 500
 
 
 async def log_all(_: Services, tx: Connection, submissions: Sequence[Submission]) -> Sequence[bool]:
-    """Append a batch to the provider's log, in a transaction of its own."""
+    """Append a batch to the provider's log: one statement, and so a transaction of its own."""
     await queries.insert_submissions(tx, submissions)
     return [True] * len(submissions)
 
 
-LOG: LaneSpec[Services, Submission, bool] = LaneSpec("sandbox.log", log_all, lambda item: item.account_id)
+LOG: LaneSpec[Services, Submission, bool] = LaneSpec(
+    "sandbox.log", log_all, lambda item: item.account_id, in_transaction=False
+)
 
 
 async def register_all(_: Services, tx: Connection, charges: Sequence[SandboxCharge]) -> Sequence[bool]:
@@ -83,7 +85,7 @@ async def register_all(_: Services, tx: Connection, charges: Sequence[SandboxCha
 
 
 REGISTER: LaneSpec[Services, SandboxCharge, bool] = LaneSpec(
-    "sandbox.register", register_all, lambda charge: charge.account_id
+    "sandbox.register", register_all, lambda charge: charge.account_id, in_transaction=False
 )
 
 
@@ -94,7 +96,7 @@ async def find_holders(_: Services, tx: Connection, pix_keys: Sequence[str]) -> 
 
 
 DICT: LaneSpec[Services, str, Holder | None] = LaneSpec(
-    "sandbox.dict", find_holders, lambda _: "", reads_only=True
+    "sandbox.dict", find_holders, lambda _: "", in_transaction=False
 )
 
 
@@ -118,7 +120,7 @@ async def view_orders(
 
 
 ORDERS: LaneSpec[Services, list[queries.OrderName], list[OrderView]] = LaneSpec(
-    "sandbox.orders", view_orders, lambda orders: orders[0][0] if orders else "", reads_only=True
+    "sandbox.orders", view_orders, lambda orders: orders[0][0] if orders else "", in_transaction=False
 )
 
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
+from lastro.kit.deadline import Within
 from lastro.store.pool import CONNECT_TIMEOUT_S, Connection, open_lane_connection
 
 GRACE_S = 1.0
@@ -36,16 +37,16 @@ class Link:
         Cutting wakes whoever waits on the connection at once. A time-out alone would not: it rolls back
         first, and a frozen server does not answer that either.
         """
-        async with self.reading() as connection, connection.transaction(isolation="read_committed"):
+        async with self.lent() as connection, connection.transaction(isolation="read_committed"):
             yield connection
 
     @asynccontextmanager
-    async def reading(self) -> AsyncIterator[Connection]:
+    async def lent(self) -> AsyncIterator[Connection]:
         """Lend the connection for a while that ends in time, without a transaction."""
         connection = await self._opened()
         cut = asyncio.get_running_loop().call_later(self._timeout_s, connection.terminate)
         try:
-            async with asyncio.timeout(self._timeout_s + GRACE_S):
+            with Within(self._timeout_s + GRACE_S):
                 yield connection
         finally:
             cut.cancel()

@@ -40,7 +40,7 @@ class LaneSpec(Generic[Context, Command, Result]):
     name: str
     action: Callable[[Context, Connection, Sequence[Command]], Awaitable[Sequence[Result | LastroError]]]
     account_of: Callable[[Command], str]
-    reads_only: bool = False  # one statement that changes nothing needs no transaction around it
+    in_transaction: bool = True  # reads need none around them, and a single statement is one by itself
 
 
 class Lane(Generic[Context, Command, Result]):
@@ -157,7 +157,7 @@ class Lane(Generic[Context, Command, Result]):
         return None
 
     async def _run(self, link: Link, batch: Sequence[Waiting[Command, Result]]) -> None:
-        async with link.reading() if self._spec.reads_only else link.transaction() as tx:
+        async with link.transaction() if self._spec.in_transaction else link.lent() as tx:
             results = await self._spec.action(self._context, tx, [item.command for item in batch])
             answers = list(zip(batch, results, strict=True))  # a missing answer must not be committed
         for item, result in answers:

@@ -97,6 +97,8 @@ async def open_lane_connection(url: str, name: str) -> Connection:
         url,
         timeout=CONNECT_TIMEOUT_S,
         command_timeout=COMMAND_TIMEOUT_S,
+        max_cached_statement_lifetime=0,  # a lane says the same few things as long as it lives
+        max_cacheable_statement_size=0,
         server_settings={**_SESSION, **PINNED_PLANS, "application_name": f"lastro lane {name}"},
     )
 
