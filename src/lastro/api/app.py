@@ -4,7 +4,6 @@ import asyncio
 import math
 import re
 import time
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -18,7 +17,9 @@ from lastro.api.desk import Desk
 from lastro.api.metrics import count
 from lastro.api.routes import Auth, Route, Select
 from lastro.api.wire import encode
+from lastro.kit.deadline import Within
 from lastro.kit.errors import LastroError, MethodNotAllowed, RateLimited, Unavailable, ValidationError, render
+from lastro.kit.ids import random_hex
 from lastro.store.pool import LINK_ERRORS
 
 Scope = dict[str, Any]
@@ -59,7 +60,7 @@ class Application:
             call.route, call.path = self.desk.router.find(scope["method"], path)
             if self._admission.is_crowded(call.route):
                 raise Unavailable(retry_after_s=1)
-            async with asyncio.timeout(READ_TIMEOUT_S if call.route.method == "GET" else REQUEST_TIMEOUT_S):
+            with Within(READ_TIMEOUT_S if call.route.method == "GET" else REQUEST_TIMEOUT_S):
                 answer = await self._answer(call, receive)
         except gates.KnownAnswer as known:
             answer = known.answer
@@ -137,7 +138,7 @@ async def _read_body(call: Call, receive: gates.Receive) -> None:
     """Take the body in, but not for ever; who drips it takes nobody's place meanwhile."""
     call.desk.in_flight -= 1
     try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
+        with Within(BODY_TIMEOUT_S):
             await gates.read_body(call, receive)
     except TimeoutError:
         raise ValidationError("The body did not arrive in time.", param="body") from None
@@ -186,7 +187,7 @@ def _client(desk: Desk, scope: Scope, headers: dict[str, str]) -> str:
 def _request_id(given: str | None) -> str:
     if given is not None and _SANE_ID.fullmatch(given):
         return given
-    return uuid.uuid4().hex
+    return random_hex()
 
 
 def _refusal(error: LastroError, request_id: str) -> Answer:
