@@ -6,14 +6,13 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from lastro.accounts.model import Account
-from lastro.accounts.queries import load_account
 from lastro.api.call import Answer, Call
 from lastro.api.routes import Auth, Rate, Select
 from lastro.api.wire import BODY_MAX_BYTES, NoBody, parse, parse_form, shape
 from lastro.idempotency.decide import Claim, Pending, Replay, fingerprint, judge
 from lastro.idempotency.queries import load_stored
+from lastro.identity.credentials import ACCOUNTS, PRINCIPALS
 from lastro.identity.model import Principal
-from lastro.identity.queries import load_principal
 from lastro.identity.secrets import hash_api_key
 from lastro.kit.errors import (
     Forbidden,
@@ -77,9 +76,8 @@ def _operator(call: Call, credential: str) -> Principal:
 
 async def _holder_of_api_key(call: Call, credential: str) -> Principal:
     digest = hash_api_key(credential)
-    principal = await call.desk.principals.get(
-        digest, lambda: load_principal(call.desk.services.pool, digest)
-    )
+    lanes = call.desk.services.lanes
+    principal = await call.desk.principals.get(digest, lambda: lanes.submit(PRINCIPALS, digest))
     if principal is None:
         raise Unauthorized
     return principal
@@ -95,8 +93,8 @@ async def select_account(call: Call) -> None:
     account_id = _named_account(call, call.principal, header)
     if account_id not in call.principal.account_ids:
         raise Forbidden
-    pool = call.desk.services.pool
-    call.account = await call.desk.accounts.get(account_id, lambda: load_account(pool, account_id))
+    lanes = call.desk.services.lanes
+    call.account = await call.desk.accounts.get(account_id, lambda: lanes.submit(ACCOUNTS, account_id))
     if call.account is None:
         raise Forbidden
 

@@ -1,5 +1,6 @@
 """SQL of tenants, entities, API keys and the audit trail."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -141,14 +142,18 @@ async def move_password_hash(pool: Pool, entity_id: UUID, old: str, new: str) ->
 
 # --- API keys -------------------------------------------------------------------------------------
 
-LOAD_PRINCIPAL = """
-SELECT api_key_id, account_ids, tenant_id FROM api_keys WHERE key_hash = $1 AND revoked_at IS NULL"""
+LIST_PRINCIPALS = """
+SELECT key_hash, api_key_id, account_ids, tenant_id FROM api_keys
+WHERE key_hash = ANY($1::bytea[]) AND revoked_at IS NULL"""
 
 
-async def load_principal(db: Connection | Pool, key_hash: bytes) -> Principal | None:
-    """Return the principal of a living API key."""
-    row = await db.fetchrow(LOAD_PRINCIPAL, key_hash)
-    return Principal(row["api_key_id"], tuple(row["account_ids"]), row["tenant_id"]) if row else None
+async def list_principals(db: Connection, key_hashes: Iterable[bytes]) -> dict[bytes, Principal]:
+    """Return the principals of living API keys, by the keys' hashes."""
+    rows = await db.fetch(LIST_PRINCIPALS, sorted(set(key_hashes)))
+    return {
+        row["key_hash"]: Principal(row["api_key_id"], tuple(row["account_ids"]), row["tenant_id"])
+        for row in rows
+    }
 
 
 INSERT_API_KEY = f"INSERT INTO api_keys ({_API_KEY}) VALUES ($1, $2, $3, $4, $5, $6, $7)"
