@@ -13,8 +13,8 @@ from lastro.api.routes import Route
 from lastro.store.pool import LINK_ERRORS, Pool
 
 IN_FLIGHT_MAX = 2_000
-FEW = 64  # so many are never a crowd, however slow something is
-POOL_WAIT_MAX_S = 0.5
+FEW = 128  # so many are never a crowd, however slow something is
+POOL_WAIT_MAX_S = 1.0
 SCOUT_EVERY_S = 0.05
 
 
