@@ -32,7 +32,8 @@ class Waiting(Generic[Command, Result]):
 
     def refuse(self) -> None:
         """Tell a caller that still waits to come back later."""
-        self.answer(Unavailable(retry_after_s=1))
+        if not self.future.done():
+            self.answer(Unavailable(retry_after_s=1))
 
 
 class LaneQueue(Generic[Command, Result]):
