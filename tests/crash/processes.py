@@ -141,13 +141,10 @@ class Processes:
                 self.mend()
                 await asyncio.sleep(0.1)
 
-        keeper = asyncio.create_task(keep())
-        try:
+        async with asyncio.TaskGroup() as group:
+            keeper = group.create_task(keep())
             yield
-        finally:
             keeper.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await keeper
 
     def fell(self, name: str) -> bool:
         """Tell whether a process died at the point that it was given, and count it."""
