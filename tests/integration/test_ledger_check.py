@@ -269,8 +269,8 @@ async def test_it_holds_beside_a_service_that_writes(url, db, booked):
 
 async def test_it_tells_how_far_it_is(url, db, booked):
     seen = []
-    report = await check(url, on_progress=lambda report: seen.append(report.movements))
-    assert seen[-1] == report.movements
+    report = await check(url, on_progress=lambda report, total: seen.append((report.movements, total)))
+    assert seen[-1] == (report.movements, report.movements)
 
 
 def _of_account(report: Report, account_id: str):

@@ -4,15 +4,20 @@ import asyncio
 import dataclasses
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import asyncpg
 import click
+from rich import progress
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from lastro.checks import EXTRA_CHECKS
 from lastro.cli.running import database_of
+from lastro.cli.show import console
 from lastro.kit.clock import Clock
-from lastro.ledger.check import Report
+from lastro.ledger.check import Progress, Report
 from lastro.ledger.check import check as prove
 from lastro.ledger.verdict_queries import Verdict, put_verdict
 from lastro.store import embedded
@@ -32,8 +37,8 @@ from lastro.store.pool import COMMAND_TIMEOUT_S, CONNECT_TIMEOUT_S, LINK_ERRORS
 def check(data_dir: Path, database_url: str | None, *, as_json: bool) -> None:
     """Prove the ledger: chain, balances, totals, double entry, references, facts. Exit 0 if all holds."""
     try:
-        with database_of(data_dir.resolve(), database_url) as url:
-            report = asyncio.run(_prove(url))
+        with database_of(data_dir.resolve(), database_url) as url, _bar(shown=not as_json) as on_progress:
+            report = asyncio.run(_prove(url, on_progress))
     except (embedded.EmbeddedError, OSError) as error:
         click.echo(f"lastro: {error}", err=True)
         sys.exit(2)
@@ -41,10 +46,23 @@ def check(data_dir: Path, database_url: str | None, *, as_json: bool) -> None:
     sys.exit(0 if report.ok else 1)
 
 
-async def _prove(url: str) -> Report:
+@contextmanager
+def _bar(*, shown: bool) -> Iterator[Progress | None]:
+    """Tell on standard error how far the walk is, where a person looks."""
+    screen = console(stderr=True)
+    if not shown or not screen.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("movements"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with progress.Progress(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task("check", total=None)
+        yield lambda report, total: bar.update(task, completed=report.movements, total=total)
+
+
+async def _prove(url: str, on_progress: Progress | None) -> Report:
     """Prove the ledger, and leave the verdict where the service finds it for its metrics."""
     at = Clock.real()
-    report = await prove(url, extra=EXTRA_CHECKS)
+    report = await prove(url, extra=EXTRA_CHECKS, on_progress=on_progress)
     try:
         db = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT_S, command_timeout=COMMAND_TIMEOUT_S)
         try:

@@ -22,7 +22,8 @@ CHUNK_ROWS = 1_000
 PROBLEMS_MAX = 1_000
 CONNECT_TIMEOUT_S = 10
 
-Progress = Callable[["Report"], None]
+# What was read so far, and about how many movements there are.
+Progress = Callable[["Report", int], None]
 
 
 class ExtraCheck(NamedTuple):
@@ -101,6 +102,7 @@ class _Walk:
 
     async def run(self) -> None:
         """Read everything once; at the end of an account its last state is compared with its hot row."""
+        total = await self._tx.fetchval(queries.COUNT_MOVEMENTS)
         self._stored = await anext(self._balances, None)
         async for chunk in _chunks(self._tx, queries.LIST_ALL_MOVEMENTS):
             movements = [Movement._make(row) for row in chunk]
@@ -111,7 +113,7 @@ class _Walk:
                     self._state, self._broken = genesis(movement.account_id), False
                 await self._prove(self._state, movement, entries[movement.account_id, movement.movement_id])
             if self._on_progress is not None:
-                self._on_progress(self._report)
+                self._on_progress(self._report, total)
         await self._finish(before=None)
 
     async def _prove(self, state: Balance, movement: Movement, entries: list[Entry]) -> None:

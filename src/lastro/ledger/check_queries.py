@@ -13,6 +13,9 @@ _ENTRY = ", ".join(f"entries.{name}" for name in Entry._fields)
 
 LIST_ALL_BALANCES = f"SELECT {_BALANCE} FROM balances ORDER BY account_id"
 
+# As the hot rows count them: how far a walk has come need not be proved.
+COUNT_MOVEMENTS = "SELECT COALESCE(sum(movement_seq), 0)::bigint FROM balances"
+
 # In the statement's own order: what the proof walks is what a client sees.
 LIST_ALL_MOVEMENTS = f"SELECT {_MOVEMENT} FROM movements ORDER BY account_id, at, seq"
 
