@@ -29,7 +29,7 @@ run: setup ## start the service in sandbox mode with demo data
 	$(BIN)/lastro serve
 
 test: $(VENV)/.dev ## run the whole test suite against a real PostgreSQL that it starts itself
-	$(BIN)/python -m pytest -m "not load" --ignore tests/browser
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not load" --ignore tests/browser
 
 test-browser: $(VENV)/.dev ## the console in a real browser (needs Chromium, and says so)
 	$(BIN)/python -m pytest tests/browser
@@ -80,10 +80,10 @@ docs: $(VENV)/.dev ## write the generated reference pages and the schema
 	$(BIN)/python -m tests.tidy.schema --write
 
 lock: $(VENV)/.dev ## renew the locked dependencies (needs uv)
-	for n in run dev; do uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	for n in run dev audit; do uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-header --no-annotate --quiet --upgrade requirements/$$n.in --output-file requirements/$$n.lock; done
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 	  --quiet --upgrade bench/requirements.in --output-file bench/requirements.lock
 
 clean: ## remove the virtual environment and caches (never a data directory)
-	rm -rf $(VENV) bench/.venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-audit bench/.venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
