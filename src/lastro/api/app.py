@@ -59,7 +59,7 @@ class Application:
                 gates.check_repeated(scope["headers"])
             call.route, call.path = self.desk.router.find(scope["method"], path)
             if self._admission.is_crowded(call.route):
-                raise Unavailable(retry_after_s=1)
+                await self._admission.turn_away()
             with Within(READ_TIMEOUT_S if call.route.method == "GET" else REQUEST_TIMEOUT_S):
                 answer = await self._answer(call, receive)
         except gates.KnownAnswer as known:
