@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTED = [
     (P.PENDING, Fact.ACCEPTED, P.PROCESSING, Books.KEEP, False),
     (P.PENDING, Fact.NO_ANSWER, P.SUBMITTED_UNKNOWN, Books.KEEP, False),
-    *[(status, Fact.REJECTED, P.FAILED, Books.REVERSE, False) for status in OPEN],
-    *[(status, Fact.SETTLED, P.SUCCEEDED, Books.POST, False) for status in OPEN],
-    *[(status, Fact.CANCELLED, P.CANCELLED, Books.REVERSE, False) for status in OPEN],
+    *[(status, Fact.REJECTED, P.FAILED, Books.REVERSE, False) for status in sorted(OPEN)],
+    *[(status, Fact.SETTLED, P.SUCCEEDED, Books.POST, False) for status in sorted(OPEN)],
+    *[(status, Fact.CANCELLED, P.CANCELLED, Books.REVERSE, False) for status in sorted(OPEN)],
     (P.SUBMITTED_UNKNOWN, Fact.FOUND, P.PROCESSING, Books.KEEP, False),
     (P.STUCK, Fact.FOUND, P.PROCESSING, Books.KEEP, False),
     (P.SUBMITTED_UNKNOWN, Fact.NEVER_HAD, P.FAILED, Books.REVERSE, False),
