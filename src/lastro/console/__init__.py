@@ -17,6 +17,7 @@ from lastro.console import (
     payouts,
     sandbox,
     statement,
+    strays,
     webhooks,
 )
 from lastro.console import login as entrance
@@ -63,7 +64,16 @@ def _deed(path: str, handler: Handler, summary: str, *, sandbox_only: bool = Fal
 
 def routes(login: LoginDesk) -> list[Route]:
     """Return the rows of the console."""
-    return [*_entrance(login), *_pages(), *_deeds(), *_controls()]
+    taken = [*_entrance(login), *_pages(), *_deeds(), *_controls()]
+    return [*taken, *_strays(taken)]
+
+
+def _strays(taken: list[Route]) -> list[Route]:
+    """A person with a browser gets a page at every path under /console, never JSON."""
+    return [
+        *(_get(path, strays.get_form_path, "On to a form's page") for path in strays.form_paths(taken)),
+        *(_get(path, strays.get_nothing, "Nothing is here") for path in strays.empty_paths(taken)),
+    ]
 
 
 def _entrance(login: LoginDesk) -> list[Route]:

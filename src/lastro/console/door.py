@@ -134,12 +134,18 @@ def visited(handler: Handler) -> Callable[[Call], Awaitable[Answer]]:
                 return notice(visitor, "blocked", status=403)
             return await handler(_visit(visitor))
         except LoggedOut:
-            back = local_path(place_of(call)) if call.route.method == "GET" else "/"
-            return redirect("/" if back == "/" else f"/?next={quote(back, safe='/')}")
+            return redirect(_way_in(call))
         except LastroError as error:
             return render(call, look, "trouble.html", status=error.status, error=error)
 
     return answer
+
+
+def _way_in(call: Call) -> str:
+    """Return the login that leads back here; after a form, to its account, saying that it was not sent."""
+    is_form = call.route.method != "GET"
+    back = local_path(f"/console/{call.path['account']}" if is_form else place_of(call))
+    return f"/?{'over=1&' if is_form else ''}next={quote(back, safe='/')}"
 
 
 def _check_form(visitor: Visitor) -> None:

@@ -4,6 +4,7 @@ import base64
 import binascii
 import re
 from functools import partial
+from urllib.parse import parse_qs
 from uuid import UUID
 
 import msgspec
@@ -69,7 +70,7 @@ def _welcome(visitor: Visitor) -> Answer:
 async def _login_page(call: Call, form: Form | None = None, error: LastroError | None = None) -> Answer:
     services = call.desk.services
     demo = await _load_demo(services)
-    query = dict(part.partition("=")[::2] for part in call.query_string.split("&"))
+    query = {name: values[0] for name, values in parse_qs(call.query_string).items()}
     following = form.raw("next") if form else query.get("next", "")
     answer = render(
         call,
@@ -79,6 +80,7 @@ async def _login_page(call: Call, form: Form | None = None, error: LastroError |
         tenant=form.raw("tenant") if form else demo.tenant_id,
         document=form.raw("document") if form else demo.login.document,
         following=local_path(following),
+        over="over" in query,
         error=error,
     )
     if error is not None and error.retry_after_s is not None:

@@ -4,7 +4,7 @@ from lastro.api.call import Answer
 from lastro.charges.movement_queries import load_charge_by_movement
 from lastro.console.door import Visit
 from lastro.console.statement import party_of
-from lastro.console.timeline import of_movement
+from lastro.console.timeline import Stage, of_movement
 from lastro.kit.errors import NotFound
 from lastro.ledger.exports import read_metadata
 from lastro.ledger.model import Source
@@ -29,11 +29,13 @@ async def get_movement(visit: Visit) -> Answer:
     charge = await load_charge_by_movement(pool, account_id, first.movement_id)
     if charge is not None:
         return visit.go(f"/charges/{charge.charge_id}")
+    items = await of_movement(visit.services, first, account_id, visit.base)
     return await visit.page(
         "movement.html",
         movement=first,
+        amount_cents=next((item.amount_cents for item in items if item.stage is Stage.LEDGER), 0),
         party=metadata.get("payer") or {},
         name=party_of(first),
         end_to_end_id=metadata.get("endToEndId"),
-        items=await of_movement(visit.services, first, account_id, visit.base),
+        items=items,
     )

@@ -7,8 +7,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from lastro.api.call import Answer, Call
 from lastro.console import assets, session
+from lastro.console.problems import explain
 from lastro.console.show import Show
-from lastro.console.words import Language, choose_language, explain, translate
+from lastro.console.words import Language, choose_language, translate
 from lastro.kit.errors import LastroError
 
 HTML = "text/html; charset=utf-8"

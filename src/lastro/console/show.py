@@ -6,10 +6,11 @@ from urllib.parse import urlencode
 from lastro.console.words import Language, translate
 from lastro.kit.clock import SAO_PAULO
 from lastro.kit.documents import format_document
+from lastro.webhooks.model import Delivery
 
 _TONES = {
     "good": ("PAID", "SUCCEEDED", "POSTED", "succeeded", "ACTIVE", "APPROVED", "enabled"),
-    "wait": ("PENDING", "PROCESSING", "SUBMITTED_UNKNOWN", "pending", "STUCK"),
+    "wait": ("PENDING", "PROCESSING", "SUBMITTED_UNKNOWN", "pending", "retrying", "STUCK"),
     "bad": ("FAILED", "EXPIRED", "exhausted", "REJECTED", "BLOCKED", "refused", "timed_out", "unreachable"),
 }
 TONE_OF = {status: tone for tone, statuses in _TONES.items() for status in statuses}
@@ -28,6 +29,7 @@ _STATUS_WORDS = {
     "POSTED": "Posted",
     "REVERSED": "Reversed",
     "pending": "Pending",
+    "retrying": "Retrying",
     "succeeded": "Delivered",
     "exhausted": "Given up",
     "enabled": "Enabled",
@@ -50,6 +52,31 @@ _STATUS_WORDS = {
     "PIX_OUT": "Sent",
     "PIX_KEY": "Pix key",
     "QR_CODE": "QR code",
+}
+
+
+# What a movement did, by its direction and where it began.
+_WAYS = {
+    ("CREDIT", "PIX_IN"): "Pix received",
+    ("DEBIT", "PIX_IN"): "Refund of a Pix received",
+    ("DEBIT", "PIX_OUT"): "Pix sent",
+    ("CREDIT", "PIX_OUT"): "Pix sent that came back",
+}
+
+_REASONS = {
+    "AB03": "settlement timed out",
+    "AC03": "wrong branch or account",
+    "AC06": "account blocked",
+    "AC07": "account closed",
+    "AC14": "wrong type of account",
+    "AG03": "not supported by the receiver",
+    "AM02": "over the receiver's limit",
+    "AM04": "payer's institution without funds",
+    "BE01": "the document does not fit the account",
+    "DS04": "refused by the receiver",
+    "ED05": "settlement failed",
+    "FRAD": "suspected fraud",
+    "RR04": "sanctions",
 }
 
 
@@ -96,6 +123,20 @@ class Show:
         """Name a status."""
         words = _STATUS_WORDS.get(status)
         return translate(words, self.language) if words else status
+
+    def way(self, type_: str, source: str) -> str:
+        """Name what a movement did."""
+        words = _WAYS.get((type_, source))
+        return translate(words, self.language) if words else self.status(source)
+
+    def reason(self, code: str) -> str:
+        """Say what an SPI code means; nothing where we do not know."""
+        return translate(_REASONS.get(code, ""), self.language)
+
+    @staticmethod
+    def sent(delivery: Delivery) -> str:
+        """Return a delivery's status; one that failed and waits for its next attempt has its own word."""
+        return "retrying" if delivery.status == "pending" and delivery.attempts else delivery.status
 
     @staticmethod
     def tone(status: str) -> str:

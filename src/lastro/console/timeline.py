@@ -8,6 +8,7 @@ from typing import NamedTuple
 from lastro.charges.model import Charge, ChargeStatus, Refund
 from lastro.console.forms import KEY_PREFIX
 from lastro.console.queries import list_deliveries_of_events, list_events_about
+from lastro.console.show import Show
 from lastro.idempotency.queries import load_stored
 from lastro.kit.page import id_instant, id_range
 from lastro.ledger.statement import MovementRow, list_entries, list_family
@@ -68,7 +69,9 @@ async def of_charge(services: Services, charge: Charge, refunds: Iterable[Refund
             )
         )
         if refund.status != "PENDING":
-            items.append(Item(refund.updated_at, Stage.STATE, "Refund", refund.return_id, refund.status))
+            items.append(
+                Item(refund.updated_at, Stage.STATE, "Refund ended", refund.return_id, refund.status)
+            )
     instants = {charge.updated_at, *(refund.updated_at for refund in refunds)}
     about = About(charge.account_id, charge.charge_id, charge.movement_id, base)
     return await _with_effects(services.pool, about, items, instants)
@@ -149,7 +152,8 @@ def _payout_states(payout: Payout) -> list[Item]:
             Item(payout.paid_at, Stage.STATE, "Settlement", payout.end_to_end_id, PayoutStatus.SUCCEEDED)
         )
     if payout.status in {PayoutStatus.FAILED, PayoutStatus.CANCELLED}:
-        code = " · ".join(word for word in (payout.provider_status_code, payout.last_error) if word)
+        code, said = payout.provider_status_code or "", payout.last_error or ""
+        code = code if code and code in said else " · ".join(word for word in (code, said) if word)
         items.append(Item(payout.resolved_at or payout.updated_at, Stage.STATE, "Ended", code, payout.status))
     if payout.refunded_cents:
         detail = payout.refund_end_to_end_id or ""
@@ -194,5 +198,5 @@ async def _events(pool: Pool, about: About, ranges: list[tuple[str, str]]) -> li
         at = delivery.delivered_at or delivery.created_at
         answered = f"HTTP {delivery.last_status_code} · " if delivery.last_status_code else ""
         link = f"{about.base}/webhooks/{delivery.endpoint_id}/deliveries/{delivery.delivery_id}"
-        items.append(Item(at, Stage.DELIVERY, "Delivery", f"{answered}{url}", delivery.status, link=link))
+        items.append(Item(at, Stage.DELIVERY, "Delivery", f"{answered}{url}", Show.sent(delivery), link=link))
     return items

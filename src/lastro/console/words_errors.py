@@ -53,6 +53,69 @@ ERRORS_PT: dict[str, str] = {
     "validation_error": "Confira o campo {field}.",
 }
 
+# Which limit, in English and Portuguese; `{left}` is what it still allows.
+LIMITS: dict[str, tuple[str, str]] = {
+    "per_transaction": (
+        "One payout of this account may be {left} at most.",
+        "Uma transferência desta conta pode ser de no máximo {left}.",
+    ),
+    "daily": (
+        "The limit by day does not allow it: {left} is left until 20:00.",
+        "O limite diurno não permite: restam {left} até as 20:00.",
+    ),
+    "night": (
+        "The limit by night does not allow it: {left} is left until 06:00.",
+        "O limite noturno não permite: restam {left} até as 06:00.",
+    ),
+}
+SHORT_OF_FUNDS = (
+    "The balance does not cover the amount and its fee: {left} is available.",
+    "O saldo não cobre o valor e a tarifa: {left} disponíveis.",
+)
+
+# What is wrong with a field, by the API's words for it.
+RULES_PT: list[tuple[str, str]] = [
+    (r"not an amount\. Write it like (\S+)\.$", "Isto não é um valor. Escreva como {0}."),
+    (r"is required|needs a ", "{field}: preencha este campo."),
+    (r"at most (\d+) characters", "{field}: no máximo {0} caracteres."),
+    (r"whole number from (\d+) to (\d+)", "{field}: um número inteiro de {0} a {1}."),
+    (r"goes from (\d+) to (\d+)", "{field}: de {0} a {1}."),
+    (r"two decimals at most", "{field}: no máximo duas casas decimais."),
+    (r"below 100 percent", "{field}: menos de 100 por cento."),
+    (r"more than zero", "{field}: tem de ser maior que zero."),
+    (r"must be a number", "{field}: tem de ser um número."),
+    (r"today or later", "{field}: hoje ou depois."),
+    (r"within (\d+) days", "{field}: no máximo {0} dias adiante."),
+    (r"not a valid CPF or CNPJ", "{field}: não é um documento válido."),
+    (r"day of the calendar", "{field}: escolha um dia do calendário."),
+    (r"from must not be after to", "O primeiro dia não pode vir depois do último."),
+    (r"at least one event", "Escolha ao menos um evento."),
+    (r"must be https", "{field}: tem de ser https."),
+]
+
+FIELDS_EN: dict[str, str] = {
+    "amount": "The amount",
+    "authToken": "The token",
+    "days": "Days",
+    "debtorDocument": "The debtor's document",
+    "debtorName": "The debtor's name",
+    "dropRate": "Lost answers (%)",
+    "dueDate": "The due date",
+    "duplicateRate": "Repeated notifications (%)",
+    "errorRate": "Refused connections (%)",
+    "externalRef": "The external reference",
+    "fine": "The fine",
+    "from": "The first day",
+    "hours": "Hours",
+    "latencyMs": "The delay",
+    "pixKeyType": "The type of key",
+    "payerName": "The payer's name",
+    "tag": "The tag",
+    "to": "The last day",
+    "url": "The address",
+    "validAfterDueDays": "The days after the due date",
+}
+
 FIELDS_PT: dict[str, str] = {
     "amount": "valor",
     "amountCents": "valor",
@@ -62,17 +125,24 @@ FIELDS_PT: dict[str, str] = {
     "days": "dias",
     "debtorDocument": "CPF ou CNPJ do devedor",
     "debtorName": "nome do devedor",
+    "description": "descrição",
     "document": "CPF ou CNPJ",
+    "dropRate": "respostas perdidas (%)",
     "dueDate": "vencimento",
+    "duplicateRate": "notificações repetidas (%)",
+    "errorRate": "conexões recusadas (%)",
     "events": "eventos",
     "externalRef": "referência externa",
     "fine": "multa",
-    "from": "de",
+    "from": "primeiro dia",
     "hours": "horas",
+    "latencyMs": "atraso",
+    "payerName": "nome do pagador",
     "password": "senha",
     "pixKey": "chave Pix",
+    "pixKeyType": "tipo de chave",
     "tag": "etiqueta",
-    "to": "até",
+    "to": "último dia",
     "url": "endereço",
     "validAfterDueDays": "dias depois do vencimento",
 }

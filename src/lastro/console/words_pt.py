@@ -40,6 +40,8 @@ _LOGIN = {
     "prints the demo's password.": "mostra a senha da demonstração.",
     "Tenant": "Tenant",
     "Theme": "Tema",
+    "Your session has ended. Log in again; the form was not sent.": "Sua sessão terminou. Entre de novo; "
+    "o formulário não foi enviado.",
     "Your access is blocked": "Seu acesso está bloqueado",
     "Your provider has blocked this login. Money that arrives is still booked. "
     "Please get in touch with your provider.": "Seu provedor bloqueou este acesso. O dinheiro que chega "
@@ -72,6 +74,7 @@ _STATES = {
     "Refunded": "Devolvida",
     "Refused": "Recusada",
     "Rejected": "Rejeitada",
+    "Retrying": "Tentando de novo",
     "Reversed": "Revertida",
     "Revoked": "Revogada",
     "Sent": "Enviado",
@@ -112,7 +115,6 @@ _WORDS = {
     "First page": "Primeira página",
     "From": "De",
     "from": "a partir de",
-    "gives back": "devolução",
     "Hours": "Horas",
     "In": "Entradas",
     "In today": "Entradas hoje",
@@ -128,9 +130,12 @@ _WORDS = {
     "cada um dos últimos 30 dias; a tabela abaixo traz os números.",
     "1 movement": "1 movimentação",
     "{count} movements": "{count} movimentações",
-    "Movement": "Movimentação",
     "Movement id": "Id da movimentação",
     "Pix from {name}": "Pix de {name}",
+    "Pix received": "Pix recebido",
+    "Pix sent": "Pix enviado",
+    "Pix sent that came back": "Pix enviado que voltou",
+    "Refund of a Pix received": "Devolução de Pix recebido",
     "Name": "Nome",
     "None": "Nenhuma",
     "None.": "Nenhuma.",
