@@ -87,6 +87,27 @@ def test_legs_that_do_not_balance_or_miss_the_customer_are_never_booked(legs):
         book(empty(ACCOUNT), posting(*legs), now=START)
 
 
+@pytest.mark.parametrize(
+    ("kind", "cents", "fits"),
+    [
+        (MovementType.CREDIT, 1, True),
+        (MovementType.CREDIT, 0, True),
+        (MovementType.CREDIT, -1, False),
+        (MovementType.DEBIT, -1, True),
+        (MovementType.DEBIT, 0, True),
+        (MovementType.DEBIT, 1, False),
+    ],
+)
+def test_a_credit_never_takes_and_a_debit_never_gives(kind, cents, fits):
+    """Else the totals would be wrong, and the proof would agree with them."""
+    given = posting(*legs_back(cents))._replace(type=kind)
+    if fits:
+        assert book(empty(ACCOUNT), given, now=START).balance.balance_cents == cents
+        return
+    with pytest.raises(UnbalancedError, match=f"^cmovement0000000000000001 is a {kind} of {cents} cents$"):
+        book(empty(ACCOUNT), given, now=START)
+
+
 @given(histories)
 def test_the_balance_is_the_sum_of_the_customers_lines_after_every_one_of_them(story):
     running, seq = 0, 0

@@ -21,7 +21,7 @@ from lastro.ledger.model import (
 
 
 class UnbalancedError(AssertionError):
-    """Legs that do not sum to zero, or a movement without a customer's leg: a defect, never a request."""
+    """Legs that do not sum to zero, or do not fit their movement: a defect, never a request."""
 
 
 def legs_out(amount_cents: int, fee_cents: int) -> tuple[Leg, ...]:
@@ -97,7 +97,10 @@ def _net_of_customer(posting: Posting) -> int:
     own = [leg.amount_cents for leg in posting.legs if leg.book == CUSTOMER]
     if not own:
         raise UnbalancedError(f"{posting.movement_id} has no leg of the customer")
-    return sum(own)
+    net_cents = sum(own)
+    if net_cents < 0 if posting.type is MovementType.CREDIT else net_cents > 0:
+        raise UnbalancedError(f"{posting.movement_id} is a {posting.type} of {net_cents} cents")
+    return net_cents
 
 
 def _number(balance: Balance, posting: Posting, at: datetime) -> tuple[tuple[Entry, ...], int, int]:
