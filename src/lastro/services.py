@@ -9,6 +9,7 @@ import structlog
 
 from lastro.config import Settings
 from lastro.kit.clock import Clock
+from lastro.kit.deadline import Within
 from lastro.kit.sealing import Keyring
 from lastro.provider.port import Provider
 from lastro.store.lane import LaneSet
@@ -58,7 +59,7 @@ class Wakes:
         """Sleep until woken or until the poll interval is over."""
         event = self._event(name)
         try:
-            async with asyncio.timeout(timeout_s):
+            with Within(timeout_s):
                 await event.wait()
         except TimeoutError:
             return

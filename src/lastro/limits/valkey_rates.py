@@ -1,6 +1,5 @@
 """Call allowance shared by several processes through one Valkey; memory takes over while it is down."""
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -9,6 +8,7 @@ import structlog
 from valkey.asyncio import BlockingConnectionPool, Valkey
 from valkey.exceptions import ValkeyError
 
+from lastro.kit.deadline import Within
 from lastro.limits.rates import UNLIMITED, Allowance, MemoryRates, ceil_div
 
 _SECOND_US = 1_000_000
@@ -138,7 +138,7 @@ class ValkeyRates:
                 return None
             self._try_again_at = time.monotonic() + self._cool_down_s
         try:
-            async with asyncio.timeout(self._timeout_s):
+            with Within(self._timeout_s):
                 answer = await call()
         except (ValkeyError, OSError, TimeoutError) as error:
             self._went_down(error)

@@ -11,6 +11,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from lastro.kit.clock import Clock
+from lastro.kit.deadline import Within
 from lastro.kit.sealing import Keyring
 from lastro.webhooks.decide import headers_of, outcome_of, retry_after_s
 from lastro.webhooks.guard import ForbiddenAddress, guarded_connector
@@ -101,15 +102,13 @@ async def call(session: aiohttp.ClientSession, prepared: Prepared) -> Answered:
     status_code: int | None = None
     wait_s: float | None = None
     try:
-        async with (
-            asyncio.timeout(ATTEMPT_TIMEOUT_S),
-            session.post(
+        with Within(ATTEMPT_TIMEOUT_S):
+            async with session.post(
                 prepared.url, data=prepared.owed.body, headers=prepared.headers, allow_redirects=False
-            ) as response,
-        ):
-            status_code = response.status
-            wait_s = retry_after_s(response.headers.get("Retry-After"), at=at)
-            await _read_some(response)
+            ) as response:
+                status_code = response.status
+                wait_s = retry_after_s(response.headers.get("Retry-After"), at=at)
+                await _read_some(response)
         outcome, error = outcome_of(status_code), None
     except TimeoutError:
         outcome, error = Outcome.TIMED_OUT, f"no complete answer within {ATTEMPT_TIMEOUT_S:g} s"
