@@ -172,7 +172,7 @@ def test_the_clock_and_the_faults_are_moved_by_hand(visitor):
     expect(page.locator("#latencyMs")).to_have_value("5")
     page.fill("#days", "2")
     page.click("text=Move forward")
-    expect(page.locator("main")).to_contain_text("2 days and 1 hours ahead")
+    expect(page.locator("main")).to_contain_text("2 d 1 h ahead")
     page.click("text=Back to real time")
     expect(page.locator("main")).to_contain_text("Equal to real time")
     page.fill("#latencyMs", "0")

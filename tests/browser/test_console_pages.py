@@ -2,32 +2,14 @@
 
 import pytest
 
-from tests.browser.conftest import DESKTOP, PHONE, Visitor, check, visit
+from tests.browser.conftest import DESKTOP, PHONE, check, visit
+from tests.browser.sight import look
 
 PAGES = {
     "overview": "", "charges": "/charges", "charge-new": "/charges/new", "payouts": "/payouts",
     "payout-new": "/payouts/new", "statement": "/statement", "webhooks": "/webhooks",
     "webhook-new": "/webhooks/new", "api-keys": "/api-keys", "limits": "/limits", "sandbox": "/sandbox",
 }  # fmt: skip
-UNLABELLED = """() => [...document.querySelectorAll("input, select, textarea, button, summary, a")]
-  .filter((e) => e.type !== "hidden" && e.checkVisibility())
-  .filter((e) => !(e.labels && e.labels.length) && !e.textContent.trim() && !e.getAttribute("aria-label"))
-  .map((e) => e.outerHTML)"""
-FAINT = """() => {
-  const linear = (x) => x <= .03928 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4;
-  const light = (c) => { const [r, g, b] = c.map((x) => linear(x / 255));
-    return .2126 * r + .7152 * g + .0722 * b; };
-  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
-  const ground = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor);
-    if (c.length < 4 || c[3] === 1) return c.slice(0, 3); } return [255, 255, 255]; };
-  return [...document.querySelectorAll("main *, header *, nav *")]
-    .filter((e) => e.checkVisibility())
-    .filter((e) => [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()))
-    .filter((e) => !e.closest(".hidden, :disabled, svg, option"))
-    .map((e) => { const a = light(rgb(getComputedStyle(e).color).slice(0, 3)), b = light(ground(e));
-      return [(Math.max(a, b) + .05) / (Math.min(a, b) + .05), e.outerHTML.slice(0, 90)]; })
-    .filter(([ratio]) => ratio < 4.5);
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +41,6 @@ def places(browser, house) -> dict[str, str]:
     }
 
 
-def _look(visitor: Visitor, name: str, width: int) -> None:
-    page = visitor.page
-    assert page.locator("h1").count() == 1, name
-    assert page.locator("main").count() == 1, name
-    assert page.evaluate(UNLABELLED) == [], name
-    assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{name} is wider than the screen"
-    assert page.evaluate(FAINT) == [], name
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize(("size", "language"), [(DESKTOP, "en-US"), (PHONE, "pt-BR")])
 def test_every_page_fits_its_screen_can_be_read_and_says_what_it_is(
@@ -77,12 +50,12 @@ def test_every_page_fits_its_screen_can_be_read_and_says_what_it_is(
     visitor = visit(browser.new_context(viewport=viewport, locale=language, color_scheme=theme), house)
     device = "desktop" if size == DESKTOP else "phone"
     visitor.page.goto(house.url)
-    _look(visitor, "login", size[0])
+    look(visitor, "login")
     visitor.shoot(f"{device}-{theme}-login")
     visitor.log_in()
     for name, path in places.items():
         visitor.go(path)
-        _look(visitor, name, size[0])
+        look(visitor, name)
         visitor.shoot(f"{device}-{theme}-{name}")
     visitor.page.context.close()
     check(visitor)

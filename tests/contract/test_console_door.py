@@ -128,3 +128,49 @@ async def test_records_of_another_account_are_not_found(service, console):
         "/charges/%00%00%00%00%00%00%00%00%00%00",
     ):
         assert (await console.get(console.base + path)).status == 404
+
+
+@pytest.mark.parametrize(
+    "path", ["/console", "/console/", "/console/x/nothing", "/console/x/charges/y/z", "/console/a/b/c/d/e/f/"]
+)
+async def test_a_path_without_a_page_is_a_page_that_says_so_with_a_way_back(service, path):
+    page = await Console(service, language="pt").get(path)
+    assert page.status == 404
+    assert page.headers["Content-Type"].startswith("text/html")
+    assert "Não há nada aqui" in page.text
+    assert '<a href="/">' in page.text
+
+
+@pytest.mark.parametrize(
+    ("form", "page"),
+    [
+        ("/payouts/lookup", "/payouts"),
+        ("/charges/cxxxxxxxxxxx/refund", "/charges/cxxxxxxxxxxx"),
+        ("/api-keys/cxxxxxxxxxxx/revoke", "/api-keys"),
+        ("/sandbox/clock", "/sandbox"),
+    ],
+)
+async def test_the_address_of_a_form_leads_to_the_page_that_it_belongs_to(console, form, page):
+    answer = await console.get(console.base + form)
+    assert (answer.status, answer.location) == (303, console.base + page)
+
+
+async def test_a_path_of_the_api_that_nobody_has_is_still_told_in_json(service, account):
+    assert (await service.get("/v1/nothing", account.api_key)).code == "not_found"
+
+
+async def test_a_form_after_the_session_leads_to_the_login_that_says_it_was_not_sent(service, account):
+    console = Console(service)
+    base = f"/console/{account.pix_account_id}"
+    page = await console.post(f"{base}/charges", {"amount": "1"})
+    assert (page.status, page.location) == (303, f"/?over=1&next={base}")
+    login = await console.get(page.location)
+    assert "the form was not sent" in login.text
+    assert login.field("next") == base
+
+
+async def test_the_login_leads_back_to_a_page_with_its_query(service, account):
+    asked = f"/console/{account.pix_account_id}/charges?status=PAID"
+    console = Console(service)
+    login = await console.get((await console.get(asked)).location)
+    assert login.field("next") == asked

@@ -142,7 +142,7 @@ async def test_a_refused_payout_says_why_and_may_be_tried_again(service, console
     form = {"csrf": page.field("csrf"), "key": page.field("key", form=action), "prior": page.field("prior")}
     refused = await console.post(action, {**form, "amount": "1000.01"})
     assert refused.status == 422
-    assert "The available balance does not cover the amount and its fee." in refused.text
+    assert "The balance does not cover the amount and its fee: R$\u00a01,000.00 is available." in refused.text
     assert 'value="1000.01"' in refused.text
     assert refused.field("key", form=action) != form["key"]
     once_more = await console.post(action, {**form, "key": refused.field("key", form=action), "amount": "10"})

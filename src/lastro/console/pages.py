@@ -7,7 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from lastro.api.call import Answer, Call
 from lastro.console import assets, session
-from lastro.console.problems import explain
+from lastro.console.problems import tell
 from lastro.console.show import Show
 from lastro.console.words import Language, choose_language, translate
 from lastro.kit.errors import LastroError
@@ -64,7 +64,7 @@ def render(call: Call, look: Look, template: str, /, *, status: int = 200, **val
         return translate(text, look.language, **parts)
 
     def why(error: LastroError) -> str:
-        return explain(error, look.language)
+        return tell(error, look.language)
 
     services = call.desk.services
     page = _templates.get_template(template).render(

@@ -52,18 +52,12 @@ _STATUS_WORDS = {
     "PIX_OUT": "Sent",
     "PIX_KEY": "Pix key",
     "QR_CODE": "QR code",
-}
-
-
-# What a movement did, by its direction and where it began.
-_WAYS = {
-    ("CREDIT", "PIX_IN"): "Pix received",
-    ("DEBIT", "PIX_IN"): "Refund of a Pix received",
-    ("DEBIT", "PIX_OUT"): "Pix sent",
-    ("CREDIT", "PIX_OUT"): "Pix sent that came back",
-}
-
-_REASONS = {
+    # What a movement did, by its direction and where it began.
+    "CREDIT PIX_IN": "Pix received",
+    "DEBIT PIX_IN": "Refund of a Pix received",
+    "DEBIT PIX_OUT": "Pix sent",
+    "CREDIT PIX_OUT": "Reversal of a Pix sent",
+    # Why a payout failed: the codes of the SPI, and what the service itself notes.
     "AB03": "settlement timed out",
     "AC03": "wrong branch or account",
     "AC06": "account blocked",
@@ -77,6 +71,10 @@ _REASONS = {
     "ED05": "settlement failed",
     "FRAD": "suspected fraud",
     "RR04": "sanctions",
+    "cancelled at the provider": "cancelled at the provider",
+    "no answer from the provider": "no answer from the provider",
+    "no outcome was recorded in time": "no outcome was recorded in time",
+    "the provider never received it": "the provider never received it",
 }
 
 
@@ -120,18 +118,13 @@ class Show:
         return f"{on.day:02d}/{on.month:02d}" if self.language is Language.PT else f"{on:%b} {on.day}"
 
     def status(self, status: str) -> str:
-        """Name a status."""
+        """Name a status, or whatever else is stored as a word; an unknown one stands as it is."""
         words = _STATUS_WORDS.get(status)
         return translate(words, self.language) if words else status
 
-    def way(self, type_: str, source: str) -> str:
-        """Name what a movement did."""
-        words = _WAYS.get((type_, source))
-        return translate(words, self.language) if words else self.status(source)
-
     def reason(self, code: str) -> str:
         """Say what an SPI code means; nothing where we do not know."""
-        return translate(_REASONS.get(code, ""), self.language)
+        return self.status(code) if code in _STATUS_WORDS else ""
 
     @staticmethod
     def sent(delivery: Delivery) -> str:

@@ -2,7 +2,9 @@
 
 from enum import StrEnum
 
+from lastro.console.words_errors import ERRORS_EN, ERRORS_PT, FIELDS_PT
 from lastro.console.words_pt import PORTUGUESE
+from lastro.kit.errors import LastroError
 
 
 class Language(StrEnum):
@@ -35,3 +37,11 @@ def translate(text: str, language: Language, **parts: object) -> str:
     """Say a text; `{name}` stands for a part."""
     said = PORTUGUESE.get(text, text) if language is Language.PT else text
     return said.format(**parts) if parts else said
+
+
+def explain(error: LastroError, language: Language) -> str:
+    """Say what went wrong, by the kind of the error; `problems` says more where it can."""
+    if language is Language.EN:
+        return ERRORS_EN.get(error.code, error.text)
+    said = ERRORS_PT.get(error.code, error.text)
+    return said.replace("{field}", FIELDS_PT.get(error.param or "", error.param or "formulário"))

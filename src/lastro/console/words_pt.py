@@ -134,7 +134,7 @@ _WORDS = {
     "Pix from {name}": "Pix de {name}",
     "Pix received": "Pix recebido",
     "Pix sent": "Pix enviado",
-    "Pix sent that came back": "Pix enviado que voltou",
+    "Reversal of a Pix sent": "Estorno de Pix enviado",
     "Refund of a Pix received": "Devolução de Pix recebido",
     "Name": "Nome",
     "None": "Nenhuma",
