@@ -17,7 +17,7 @@ from lastro.outbox.model import Alarm
 from lastro.outbox.queries import insert_alarms, insert_events
 from lastro.payouts.model import KEEPS_BOOKS, OPEN, Fact, Payout
 from lastro.payouts.operator_queries import AlarmName, Audit, insert_audits, list_open_alarms
-from lastro.payouts.queries import insert_handovers, list_by_id, move_marks, move_payouts
+from lastro.payouts.queries import insert_handovers, lock_by_id, move_marks, move_payouts
 from lastro.payouts.steps import RETURN, Batch, Learn, apply_news
 from lastro.provider.port import Party
 from lastro.services import Services
@@ -41,11 +41,12 @@ async def learn_all(
 ) -> Sequence[Learned | LastroError]:
     """Apply a batch of outcomes: gather, decide by the table, write."""
     account_ids = [c.account_id for c in commands]
-    balances = await lock_balances(tx, account_ids)
-    now = services.clock.now()
+    # Where no money moves, the payouts' own locks suffice, and intents of the same account go on meanwhile.
     touches_books = any(news.fact not in KEEPS_BOOKS for c in commands for news in c.news)
+    balances = await lock_balances(tx, account_ids) if touches_books else {}
+    now = services.clock.now()
     accounts = await list_accounts(tx, account_ids) if touches_books else {}
-    payouts = await list_by_id(tx, [(c.account_id, c.payout_id) for c in commands])
+    payouts = await lock_by_id(tx, [(c.account_id, c.payout_id) for c in commands])
     returns = [(c.account_id, RETURN, n.returned.return_id) for c in commands for n in c.news if n.returned]
     known = await list_facts(tx, returns) if returns else set()
     payers = await _payers(services, tx, commands, payouts)

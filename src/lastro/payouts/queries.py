@@ -92,6 +92,16 @@ async def list_by_id(db: Connection | Pool, ids: Iterable[tuple[str, str]]) -> d
     return {(row["account_id"], row["payout_id"]): Payout(*row) for row in rows}
 
 
+LOCK_BY_ID = f"""{LIST_BY_ID}
+ORDER BY payouts.account_id, payouts.payout_id FOR NO KEY UPDATE OF payouts"""
+
+
+async def lock_by_id(tx: Connection, ids: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Payout]:
+    """Lock payouts, sorted, and return them by (account, id): whoever moves one reads it so."""
+    rows = await tx.fetch(LOCK_BY_ID, *columns(sorted(set(ids)), 2))
+    return {(row["account_id"], row["payout_id"]): Payout(*row) for row in rows}
+
+
 LIST_BY_END_TO_END_ID = f"""
 SELECT {_QUALIFIED} FROM {given_sql(account_id="text", end_to_end_id="text")}
 JOIN payouts ON payouts.account_id = given.account_id AND payouts.end_to_end_id = given.end_to_end_id"""

@@ -11,6 +11,9 @@ from lastro.store.pool import CONNECT_TIMEOUT_S, Connection, open_lane_connectio
 
 GRACE_S = 1.0
 HANG_UP_S = 2.0
+# A plan made while a table was empty knows no reason to prefer the index with the whole key, and is kept
+# until the table is analysed. So a lane plans anew while its tables grow (ADR 0003).
+PLAN_ANEW_AT = frozenset({16, 128, 1_024, 8_192})
 
 # After a restart of the server the number may be another's: the name must fit as well.
 END_BACKENDS = """
@@ -28,6 +31,7 @@ class Link:
         self._timeout_s = timeout_s
         self._connection: Connection | None = None
         self._pid = 0
+        self._uses = 0
         self._abandoned: set[int] = set()
 
     @asynccontextmanager
@@ -44,9 +48,12 @@ class Link:
     async def lent(self) -> AsyncIterator[Connection]:
         """Lend the connection for a while that ends in time, without a transaction."""
         connection = await self._opened()
+        self._uses += 1
         cut = asyncio.get_running_loop().call_later(self._timeout_s, connection.terminate)
         try:
             with Within(self._timeout_s + GRACE_S):
+                if self._uses in PLAN_ANEW_AT:
+                    await connection.execute("DISCARD PLANS")
                 yield connection
         finally:
             cut.cancel()
@@ -72,6 +79,7 @@ class Link:
         if self._connection is None or self._connection.is_closed():
             self._connection = await open_lane_connection(self._url, self._name)
             self._pid = self._connection.get_server_pid()  # a connection that is lost no longer tells
+            self._uses = 0
         if self._abandoned:
             await self._connection.execute(END_BACKENDS, list(self._abandoned), timeout=CONNECT_TIMEOUT_S)
             self._abandoned.clear()
