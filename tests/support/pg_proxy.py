@@ -59,7 +59,7 @@ class PgProxy:
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, swallow: asyncio.Event
     ) -> None:
         while chunk := await source.read(65536):
-            if b"COMMIT;" in chunk and self.lose:
+            if (b"COMMIT;" in chunk or b"COMMIT AND CHAIN;" in chunk) and self.lose:
                 self.lost += 1
                 self.lose, mode = None, self.lose
                 if mode == "question":

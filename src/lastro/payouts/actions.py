@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import structlog
 
-from lastro.accounts.queries import list_accounts
 from lastro.idempotency.actions import Told
 from lastro.idempotency.decide import Claim, Fresh, Own, Pending, Replay, Stored, Verdict, judge
-from lastro.idempotency.queries import insert_claims, list_stored, load_stored
+from lastro.idempotency.queries import insert_claims, load_stored
 from lastro.kit.crash import crash_point
 from lastro.kit.deadline import Within
 from lastro.kit.errors import ExternalRefConflict, IdempotencyConflict, LastroError, Unavailable, render
@@ -18,8 +17,9 @@ from lastro.ledger.actions import write
 from lastro.ledger.model import Booked
 from lastro.ledger.queries import lock_balances
 from lastro.limits.decide import window_at
-from lastro.limits.queries import list_consumed, put_consumed
+from lastro.limits.queries import put_consumed
 from lastro.payouts.decide import Send, beneficiary_of, first_check_at, send
+from lastro.payouts.gather_queries import gather
 from lastro.payouts.model import Fact, Payout
 from lastro.payouts.outcomes import LEARN
 from lastro.payouts.queries import insert_payouts, list_external_refs, load_payout
@@ -78,9 +78,8 @@ async def send_all(
     balances = await lock_balances(tx, account_ids)
     now, real_now = services.clock.now(), services.clock.real()
     window = window_at(now)
-    accounts = await list_accounts(tx, account_ids)
-    batch = _Batch(await list_stored(tx, [c.claim for c in commands]), now)
-    consumed = await list_consumed(tx, [(account_id, window.start) for account_id in account_ids])
+    accounts, consumed, stored = await gather(tx, [c.claim for c in commands], window_start=window.start)
+    batch = _Batch(stored, now)
     refs = [(c.claim.account_id, c.external_ref) for c in commands if c.external_ref]
     taken = await list_external_refs(tx, refs)
     results: list[Made | Pending | Told | LastroError] = []
@@ -97,7 +96,7 @@ async def send_all(
                 account=accounts[account_id],
                 balance=balances[account_id],
                 window=window,
-                consumed_cents=consumed.get(key, 0),
+                consumed_cents=consumed[key],
                 taken_refs=taken,
                 now=now,
                 real_now=real_now,
@@ -106,7 +105,7 @@ async def send_all(
             results.append(_refuse(error, command, batch))
             continue
         balances[account_id] = decided.booked.balance
-        consumed[key] = batch.consumed[key] = consumed.get(key, 0) + command.amount_cents
+        consumed[key] = batch.consumed[key] = consumed[key] + command.amount_cents
         if command.external_ref:
             taken.add((account_id, command.external_ref))
         check_at = first_check_at(decided.payout, services.provider.first_check_s)

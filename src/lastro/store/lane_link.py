@@ -1,7 +1,7 @@
 """The connections of lanes: opened when needed, cut when they stay silent, lent to one batch at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import asyncpg
@@ -14,6 +14,11 @@ HANG_UP_S = 2.0
 # A plan made while a table was empty knows no reason to prefer the index with the whole key, and is kept
 # until the table is analysed. So a lane plans anew while its tables grow (ADR 0003).
 PLAN_ANEW_AT = frozenset({16, 128, 1_024, 8_192})
+
+BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED;"
+COMMIT = "COMMIT;"
+COMMIT_AND_BEGIN = "COMMIT AND CHAIN;"
+ROLLBACK = "ROLLBACK;"
 
 # After a restart of the server the number may be another's: the name must fit as well.
 END_BACKENDS = """
@@ -32,17 +37,37 @@ class Link:
         self._connection: Connection | None = None
         self._pid = 0
         self._uses = 0
+        self._is_begun = False
         self._abandoned: set[int] = set()
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
+    async def transaction(self, goes_on: Callable[[], bool] = lambda: False) -> AsyncIterator[Connection]:
         """Open a transaction that ends in time: a connection that stays silent is cut, never awaited.
 
         Cutting wakes whoever waits on the connection at once. A time-out alone would not: it rolls back
         first, and a frozen server does not answer that either.
+
+        Where more work waits at the end, the commit opens the next transaction in the same breath: every
+        round trip saved is one turn of a busy event loop less. `rest` ends one that nobody takes up.
         """
-        async with self.lent() as connection, connection.transaction(isolation="read_committed"):
-            yield connection
+        async with self.lent() as connection:
+            if not self._is_begun:
+                await connection.execute(BEGIN)
+            self._is_begun = False
+            try:
+                yield connection
+            except BaseException:
+                await connection.execute(ROLLBACK)
+                raise
+            begin_next = goes_on()
+            await connection.execute(COMMIT_AND_BEGIN if begin_next else COMMIT)
+            self._is_begun = begin_next
+
+    async def rest(self) -> None:
+        """End a transaction that was opened for work that did not come."""
+        if self._is_begun:
+            async with self.transaction():
+                pass
 
     @asynccontextmanager
     async def lent(self) -> AsyncIterator[Connection]:
@@ -80,6 +105,7 @@ class Link:
             self._connection = await open_lane_connection(self._url, self._name)
             self._pid = self._connection.get_server_pid()  # a connection that is lost no longer tells
             self._uses = 0
+            self._is_begun = False
         if self._abandoned:
             await self._connection.execute(END_BACKENDS, list(self._abandoned), timeout=CONNECT_TIMEOUT_S)
             self._abandoned.clear()
@@ -90,6 +116,7 @@ class Links:
     """A bounded number of links; each is lent to one batch at a time."""
 
     def __init__(self, url: str, name: str, *, count: int, timeout_s: float) -> None:
+        self.is_shared = count > 1
         self._all = [Link(url, name, timeout_s=timeout_s) for _ in range(count)]
         self._free = list(self._all)
         self._room = asyncio.Semaphore(count)

@@ -122,6 +122,19 @@ class Lane(Generic[Context, Command, Result]):
                     # Who has no answer by now: the attempts are used up, or the lane itself was cancelled.
                     for item in batch:
                         item.refuse()
+                if not self._queue:
+                    await self._rest(link)
+
+    def _goes_on(self) -> bool:
+        """Tell whether the next batch begins at once, on the same connection."""
+        return bool(self._queue) and not self._links.is_shared
+
+    async def _rest(self, link: Link) -> None:
+        try:
+            await link.rest()
+        except Exception as error:  # noqa: BLE001  nothing was done in it, and the next batch gets another
+            log.warning("lane_rest_failed", lane=self._spec.name, error=repr(error))
+            link.drop()
 
     async def _settle(self, link: Link, batch: list[Waiting[Command, Result]]) -> None:
         """Run a batch to its end; a fault is retried, split or refused by its class, always bounded."""
@@ -157,7 +170,7 @@ class Lane(Generic[Context, Command, Result]):
         return None
 
     async def _run(self, link: Link, batch: Sequence[Waiting[Command, Result]]) -> None:
-        async with link.transaction() if self._spec.in_transaction else link.lent() as tx:
+        async with link.transaction(self._goes_on) if self._spec.in_transaction else link.lent() as tx:
             results = await self._spec.action(self._context, tx, [item.command for item in batch])
             answers = list(zip(batch, results, strict=True))  # a missing answer must not be committed
         for item, result in answers:
