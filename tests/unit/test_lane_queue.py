@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lastro.kit.errors import Unavailable
-from lastro.store.lane_queue import LaneQueue
+from lastro.store.lane_queue import ANSWERS_A_TURN, LaneQueue, hand_out
 
 
 def queue_of(*accounts: str, batch_max: int = 8, queue_max: int = 1_000) -> LaneQueue:
@@ -123,3 +123,15 @@ def test_every_command_leaves_once_in_its_accounts_order(arrivals, left, batch_m
             assert of_account == sorted(of_account)
 
     asyncio.run(scenario())
+
+
+async def test_results_are_handed_out_a_few_with_each_turn_and_none_is_refused_meanwhile():
+    """A caller whose result is committed must hear it, however long its turn takes to come."""
+    queue: LaneQueue[int, int] = LaneQueue(batch_max=100, queue_max=100)
+    waiting = [queue.put("a", number) for number in range(3 * ANSWERS_A_TURN)]
+    batch = queue.take()
+    hand_out([(item, item.command * 10) for item in batch])
+    for item in batch:
+        item.refuse()
+    assert sum(item.future.done() for item in waiting) == ANSWERS_A_TURN
+    assert [await item.future for item in waiting] == [number * 10 for number in range(3 * ANSWERS_A_TURN)]

@@ -11,7 +11,7 @@ from lastro.identity.model import Principal
 from lastro.limits.rates import Rates
 from lastro.services import Services
 
-CACHE_S = 3.0
+CACHE_S = 4.5
 CACHE_MAX = 50_000
 
 Value = TypeVar("Value")

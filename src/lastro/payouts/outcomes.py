@@ -192,4 +192,6 @@ def _told(
     return Learned(result.payout, Told(status, body, replayed=False))
 
 
+# Somebody waits for the first, for it is the answer to a request; checks go their own way beside it.
 LEARN: LaneSpec[Services, Learn, Learned] = LaneSpec("payouts.learn", learn_all, lambda c: c.account_id)
+CHECK: LaneSpec[Services, Learn, Learned] = LaneSpec("payouts.check", learn_all, lambda c: c.account_id)

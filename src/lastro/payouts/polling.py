@@ -9,14 +9,14 @@ import structlog
 from lastro.kit.crash import crash_point
 from lastro.kit.deadline import Within
 from lastro.payouts.model import NOT_FOUND_TIMES, STUCK_AFTER, Fact, Payout, PayoutStatus
-from lastro.payouts.outcomes import LEARN, Learned
+from lastro.payouts.outcomes import CHECK, Learned
 from lastro.payouts.queries import list_by_id
 from lastro.payouts.steps import Learn, News, Render
 from lastro.provider.port import OrderStatus, OrderView, Unknown
 from lastro.services import Services
 from lastro.store.work import WorkKind, take_work
 
-BATCH_MAX = 256
+BATCH_MAX = 96  # a larger batch would hold everybody else up while it is decided
 LEASE_S = 30.0
 PROVIDER_TIMEOUT_S = 10
 
@@ -61,7 +61,7 @@ async def check(services: Services, payouts: list[Payout], render_result: Render
         for payout, view in zip(group, views, strict=True)
     ]
     crash_point("payout.looked_up")
-    learned = await asyncio.gather(*(services.lanes.submit(LEARN, command) for command in commands))
+    learned = await asyncio.gather(*(services.lanes.submit(CHECK, command) for command in commands))
     if any(item.payout.status == PayoutStatus.SUCCEEDED for item in learned):
         crash_point("payout.settled")
     return learned
@@ -71,7 +71,7 @@ async def check_answered(services: Services, payout: Payout) -> bool:
     """Check one payout that a notification names; False when the provider gave no answer: ask again."""
     asked = _Asked(services.clock.now(), services.clock.real())
     (view,) = await _look_up(services, [payout])
-    await services.lanes.submit(LEARN, _learn(services, payout, view, asked, None))
+    await services.lanes.submit(CHECK, _learn(services, payout, view, asked, None))
     return isinstance(view, OrderView)
 
 

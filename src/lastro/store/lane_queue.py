@@ -4,12 +4,14 @@ import asyncio
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lastro.kit.errors import LastroError, Unavailable
 
 Command = TypeVar("Command")
 Result = TypeVar("Result")
+
+ANSWERS_A_TURN = 8
 
 
 @dataclass(slots=True, eq=False)
@@ -20,6 +22,7 @@ class Waiting(Generic[Command, Result]):
     command: Command
     future: "asyncio.Future[Result]"
     since: float
+    is_decided: bool = False  # the result is committed and on its way
 
     def answer(self, result: Result | LastroError) -> None:
         """Give the caller its result or its error, unless it has one or has left."""
@@ -32,8 +35,27 @@ class Waiting(Generic[Command, Result]):
 
     def refuse(self) -> None:
         """Tell a caller that still waits to come back later."""
-        if not self.future.done():
+        if not self.is_decided and not self.future.done():
             self.answer(Unavailable(retry_after_s=1))
+
+
+def hand_out(answers: "list[tuple[Waiting[Any, Any], Any]]") -> None:
+    """Give callers their committed results, a few with each turn of the event loop.
+
+    All at once, whatever they do next would take one long turn, and the lanes' next answers from the
+    database would wait for its end.
+    """
+    for item, _ in answers:
+        item.is_decided = True
+    _hand_out_from(answers, 0)
+
+
+def _hand_out_from(answers: "list[tuple[Waiting[Any, Any], Any]]", start: int) -> None:
+    end = start + ANSWERS_A_TURN
+    for item, result in answers[start:end]:
+        item.answer(result)
+    if end < len(answers):
+        asyncio.get_running_loop().call_soon(_hand_out_from, answers, end)
 
 
 class LaneQueue(Generic[Command, Result]):

@@ -15,7 +15,7 @@ import structlog
 from lastro.kit.errors import LastroError
 from lastro.store.lane_faults import Fault, classify, find_locked_accounts
 from lastro.store.lane_link import Link, Links
-from lastro.store.lane_queue import LaneQueue, Waiting
+from lastro.store.lane_queue import LaneQueue, Waiting, hand_out
 from lastro.store.pool import Connection
 
 Context = TypeVar("Context")
@@ -173,8 +173,7 @@ class Lane(Generic[Context, Command, Result]):
         async with link.transaction(self._goes_on) if self._spec.in_transaction else link.lent() as tx:
             results = await self._spec.action(self._context, tx, [item.command for item in batch])
             answers = list(zip(batch, results, strict=True))  # a missing answer must not be committed
-        for item, result in answers:
-            item.answer(result)
+        hand_out(answers)
 
     async def _bisect(self, link: Link, batch: list[Waiting[Command, Result]], error: Exception) -> None:
         """Narrow an error down to the one command that causes it; the others go through."""
