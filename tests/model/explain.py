@@ -52,6 +52,7 @@ def explain(terms: Terms, seen: Seen, books: Books, out: Explained) -> Iterator[
     yield from _explain_credits(terms, seen, books, out)
     yield from _explain_holds(terms, seen, by_id, out)
     yield from _explain_refunds(seen, by_id, out)
+    yield from _explain_returned_credits(terms, seen, books, out)
     for item in seen.movements:
         if item.reverses and item.id not in out.cause:
             yield from _explain_back(item, by_id, out)
@@ -134,6 +135,22 @@ def _explain_refunds(seen: Seen, by_id: dict[str, Movement], out: Explained) -> 
             )  # fmt: skip
             if facts != wanted:
                 yield f"refund {refund['id']}: its debit is {facts}, the model has {wanted}"
+
+
+def _explain_returned_credits(terms: Terms, seen: Seen, books: Books, out: Explained) -> Iterator[str]:
+    """What the provider takes back of a Pix that paid no charge leaves the account once."""
+    known: set[str] = set()
+    for item in seen.movements:
+        kind, credit = out.cause.get(item.reverses or "", ("nothing", None))
+        if item.kind != "DEBIT PIX_IN back" or item.id in out.cause or kind != "credit" or credit is None:
+            continue
+        given = books.returns.get((terms.id, credit["end_to_end_id"]), [])
+        if (item.return_id, -item.net) not in [(row["return_id"], row["amount_cents"]) for row in given]:
+            yield f"movement {item.id} takes back {item.net}, the provider says {given}"
+        if item.return_id in known:
+            yield f"return {item.return_id} is taken twice"
+        known.add(item.return_id or "")
+        yield from _claim(out, item, ("credit returned", credit))
 
 
 def _explain_back(item: Movement, by_id: dict[str, Movement], out: Explained) -> Iterator[str]:

@@ -360,10 +360,25 @@ def _refunded(
 
 
 def alarms(books: Books, history: History, seen: dict[str, Seen]) -> Iterator[str]:
-    """Nobody is called without a reason: a fate that was forced, an order that was lost a day ago."""
+    """Nobody is called without a reason: a fate that was forced, an order lost a day ago, a Pix that left."""
     aged = {
         id_ for one in seen.values() for id_, payout in one.payouts.items() if payout["status"] == "STUCK"
     }
+    returned = {row["return_id"] for rows in books.returns.values() for row in rows}
+    expected = aged | _given_back_too_much(books, seen)
     for alarm in books.alarms:
-        if alarm["subject"] not in history.forces and alarm["subject"] not in aged:
+        if alarm["kind"] == "credit_returned" and alarm["subject"] in returned:
+            continue  # a Pix that paid no charge went back: a person is told, for no record shows it
+        if alarm["subject"] not in history.forces and alarm["subject"] not in expected:
             yield f"alarm {alarm['kind']} of {alarm['subject']}: {alarm['detail']}"
+
+
+def _given_back_too_much(books: Books, seen: dict[str, Seen]) -> set[str]:
+    """Payouts of which the provider gave back more than they were: two buttons pressed at once."""
+    return {
+        id_
+        for account_id, one in seen.items()
+        for id_, payout in one.payouts.items()
+        if sum(row["amount_cents"] for row in books.returns.get((account_id, payout["endToEndId"]), []))
+        > int(payout["amountCents"])
+    }
