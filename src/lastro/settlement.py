@@ -282,8 +282,8 @@ async def book_missed(services: Services, since: datetime, until: datetime) -> i
             missed += outcomes.count(True)
         for returned in await _unknown_returns(services, listed.returns):
             booked = await _book_returned(services, returned)
-            complete = complete and booked
-            missed += booked
+            complete = complete and booked is not None
+            missed += booked is True
         since = end
     if complete:
         await put_listed_until(services.pool, until)
@@ -328,21 +328,22 @@ async def _unknown_returns(services: Services, listed: Sequence[Returned]) -> li
     return [item for fact, item in facts.items() if fact not in known]
 
 
-async def _book_returned(services: Services, returned: Returned) -> bool:
-    """Book a return that no notification told: False when it must be tried again."""
+async def _book_returned(services: Services, returned: Returned) -> bool | None:
+    """Book a return that no notification told: True if it was missing, None when it must be tried again."""
     account_id, txid, view = returned
     try:
-        if txid is None:
-            payout = await load_payout_by_any_end_to_end_id(
-                services.pool, account_id, view.end_to_end_id or ""
-            )
-            return payout is None or await check_answered(services, payout)
-        charges = await list_by_txid(services.pool, [(account_id, txid)])
-        charge = charges.get((account_id, txid))
-        return charge is None or await services.lanes.submit(LEARN, Learn(account_id, charge.charge_id, view))
+        payout = await load_payout_by_any_end_to_end_id(services.pool, account_id, view.end_to_end_id or "")
+        if txid is None and payout is not None:
+            return await check_answered(services, payout) or None
+        charges = await list_by_txid(services.pool, [(account_id, txid or "")])
+        charge = charges.get((account_id, txid or ""))
+        learn = Learn(account_id, charge.charge_id if charge else "", view)
+        if await services.lanes.submit(LEARN, learn):
+            return True
     except Exception as error:  # noqa: BLE001  one return's trouble must not hide the others
         log.warning("missed_return_not_booked", return_id=view.return_id, error=repr(error))
-        return False
+        return None
+    return None if charge else False  # of no payout, charge or credit of ours: nothing to wait for
 
 
 # --- queues ---------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from lastro.payouts.model import Handover
 from lastro.payouts.queries import insert_handovers
 from lastro.provider.port import Credit, RefundStatus, RefundView
 from lastro.provider.queries import Notification, insert_notification
-from lastro.sandbox.actions import invent_payer, pay
+from lastro.sandbox.actions import give_back, invent_payer, pay
 from lastro.settlement import (
     ChargeReturn,
     book_missed,
@@ -322,6 +322,25 @@ async def test_what_settled_while_nobody_looked_is_booked_once_when_somebody_doe
     assert await list_now(services) == 1_200
     assert await balance(services, account_id) == 1_200
     assert await list_now(services) == 0
+
+
+async def test_what_the_provider_took_back_is_booked_once_also_where_no_charge_was_paid(services, account_id):
+    """The money has left. A return of nothing of ours is passed over and does not stop the list."""
+    now = services.clock.now()
+    paid = {"account_id": account_id, "txid": None, "amount_cents": 900, "payer": PAYER, "paid_at": now}
+    original = (await pay(services.pool, **paid)).end_to_end_id
+    move(services.clock, 120)
+    await list_now(services)
+    assert await balance(services, account_id) == 900
+    taken = {"account_id": account_id, "ispb": PAYER.ispb, "at": services.clock.now()}
+    return_id = await give_back(services.pool, original=original, amount_cents=400, **taken)
+    await give_back(services.pool, original="E00000000000000000000000000000000", amount_cents=1, **taken)
+    move(services.clock, 120)
+    assert await list_now(services) == 1
+    assert await balance(services, account_id) == 500
+    assert await alarms(services, account_id) == [("credit_returned", return_id)]
+    await list_now(services)
+    assert await balance(services, account_id) == 500
 
 
 async def test_a_list_that_could_not_be_read_is_read_again_from_where_it_began(services, account_id):

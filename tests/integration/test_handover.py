@@ -94,7 +94,7 @@ async def test_a_refunded_charge_comes_back_to_the_payer(own, pair):
 
 
 async def test_money_that_the_provider_sends_back_leaves_no_notification_that_nothing_fits(own, pair):
-    """The payer hears of its order; the receiver sent none, and learns of the return from the statement."""
+    """The payer hears of its order; the receiver sent none and hears nothing of the sort."""
     payer, receiver = pair
     sent = (await pay_key(own, payer, await key_of(own, receiver))).body["payoutId"]
     await until_status(own, payer, sent, "SUCCEEDED")

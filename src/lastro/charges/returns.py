@@ -46,7 +46,7 @@ class Learn(NamedTuple):
     """What the provider says of a refund: ours by its return id, or one that it made by itself."""
 
     account_id: str
-    charge_id: str
+    charge_id: str  # empty for a credit that came without any charge of ours
     view: RefundView
 
 
@@ -113,15 +113,15 @@ def _decide(batch: _Batch, command: Learn, now: datetime) -> bool:
     fact = (command.account_id, RETURN, command.view.return_id)
     charge = batch.charges.get((command.account_id, command.charge_id))
     refund = batch.refunds.get((command.account_id, command.view.return_id))
-    if fact in batch.known or charge is None:
+    if fact in batch.known:
         return False
     if command.view.status is RefundStatus.REJECTED and refund is not None:
         _give_back(batch, refund, command.view.code, now)
     elif command.view.status is not RefundStatus.SETTLED:
         return False
-    elif refund is not None:
+    elif charge and refund:
         _settle(batch, refund, charge, now)
-    elif charge.movement_id and command.view.end_to_end_id in {None, charge.end_to_end_id}:
+    elif charge and charge.movement_id and command.view.end_to_end_id in {None, charge.end_to_end_id}:
         _settle_made_by_provider(batch, command.view, charge, now)
     elif (command.account_id, command.view.end_to_end_id) in batch.credits_:
         _book_other(batch, command, now)
