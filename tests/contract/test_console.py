@@ -9,25 +9,12 @@ import pytest
 from lastro.console import routes
 from lastro.identity.login import LoginDesk
 from tests.support.console import Console, outline
-from tests.support.service import Service, TestAccount
 
 ROWS = routes(LoginDesk(None, None, None))
 PAGES = (
     "", "/charges", "/charges/new", "/payouts", "/payouts/new", "/statement", "/webhooks", "/webhooks/new",
     "/api-keys", "/limits", "/sandbox",
 )  # fmt: skip
-
-
-@pytest.fixture
-async def account(service: Service) -> TestAccount:
-    return await service.new_account(balance_cents=100_000, limitNightCents="2000000")
-
-
-@pytest.fixture
-async def console(service: Service, account: TestAccount) -> Console:
-    visitor = Console(service)
-    assert (await visitor.log_in(account)).status == 303
-    return visitor
 
 
 # --- who sees what --------------------------------------------------------------------------------

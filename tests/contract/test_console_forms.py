@@ -7,19 +7,6 @@ from datetime import date, timedelta
 import pytest
 
 from tests.support.console import Console
-from tests.support.service import Service, TestAccount
-
-
-@pytest.fixture
-async def account(service: Service) -> TestAccount:
-    return await service.new_account(balance_cents=100_000, limitNightCents="2000000")
-
-
-@pytest.fixture
-async def console(service: Service, account: TestAccount) -> Console:
-    visitor = Console(service)
-    assert (await visitor.log_in(account)).status == 303
-    return visitor
 
 
 async def test_a_form_without_the_sessions_token_does_nothing(service, account, console):
