@@ -77,7 +77,7 @@ def charge_order(bench, *, amount_cents=1_000, due_on=None, lives_s=3_600, **fin
 
 
 async def look_up(bench, order):
-    (view,) = await bench.provider.look_up(order.account_id, [order.reference])
+    (view,) = await bench.provider.look_up([(order.account_id, order.reference)])
     assert isinstance(view, OrderView)
     assert (view.account_id, view.reference) == (order.account_id, order.reference)
     return view
@@ -150,18 +150,18 @@ class ProviderConformance:
         assert returned.amount_cents == 1_000
         assert returned.at >= view.at
 
-    async def test_orders_are_looked_up_in_the_order_asked_and_only_for_their_account(self, bench):
+    async def test_orders_are_looked_up_in_the_order_asked_and_by_account(self, bench):
         orders = [order_to(bench, "settles") for _ in range(3)]
         for order in orders:
             await bench.provider.submit(order)
         await bench.pass_time(5)
-        asked = [orders[2].reference, "never-heard-of", orders[0].reference, orders[1].reference]
-        views = await bench.provider.look_up(bench.account_id, asked)
-        assert [view.reference for view in views] == asked
-        assert [view.status for view in views] == ["SETTLED", "NOT_FOUND", "SETTLED", "SETTLED"]
-        (foreign,) = await bench.provider.look_up("c" + "0" * 24, [orders[0].reference])
-        assert foreign.status is OrderStatus.NOT_FOUND
-        assert list(await bench.provider.look_up(bench.account_id, [])) == []
+        names = [(order.account_id, order.reference) for order in orders]
+        foreign = ("c" + "0" * 24, orders[0].reference)
+        asked = [names[2], (bench.account_id, "never-heard-of"), foreign, names[0], names[1]]
+        views = await bench.provider.look_up(asked)
+        assert [(view.account_id, view.reference) for view in views] == asked
+        assert [view.status for view in views] == ["SETTLED", "NOT_FOUND", "NOT_FOUND", "SETTLED", "SETTLED"]
+        assert list(await bench.provider.look_up([])) == []
 
     # --- charges ----------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """The lane on a real PostgreSQL: batching, its bounds, and callers that come and go."""
 
 import asyncio
+import time
 from contextvars import ContextVar
 
 import asyncpg
@@ -125,17 +126,21 @@ async def test_a_caller_that_leaves_once_its_command_is_taken_does_not_stop_it(u
     assert desk.runs == [["gone"], ["next"]]
 
 
-async def test_a_caller_waits_as_long_as_it_said_and_no_longer(url, account):
+async def test_nobody_waits_for_longer_than_a_lanes_patience(url, account):
+    """Queued, the command is dropped; in flight, it goes on, and only its caller is told to come back."""
     desk = Desk()
     gate = Gate(desk)
-    async with lane_on(url, desk) as lane:
-        first = asyncio.create_task(lane.submit(Note(account, "first")))
+    async with lane_on(url, desk, patience_s=0.2) as lane:
+        began = time.monotonic()
+        first = asyncio.create_task(lane.submit(Note(account, "in flight")))
         await gate.entered.wait()
         with pytest.raises(Unavailable):
-            await lane.submit(Note(account, "hasty"), timeout_s=0.05)
+            await lane.submit(Note(account, "queued"))
+        assert 0.2 <= time.monotonic() - began < 2
+        with pytest.raises(Unavailable):
+            await first
         gate.opened.set()
-        await first
-    assert await stored(url, account) == ["first"]
+    assert await stored(url, account) == ["in flight"]
 
 
 async def test_a_full_queue_refuses_before_anything_is_stored(url, account):

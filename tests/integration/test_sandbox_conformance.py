@@ -131,7 +131,7 @@ async def test_an_error_has_no_effect_and_a_lost_answer_has_one(bench):
     assert isinstance(
         await bench.provider.list_settled(bench.now() - timedelta(days=1), bench.now()), Unknown
     )
-    (unknown,) = await bench.provider.look_up(order.account_id, [order.reference])
+    (unknown,) = await bench.provider.look_up([(order.account_id, order.reference)])
     assert isinstance(unknown, Unknown)
     bench.provider.faults = Faults()
     assert (await bench.provider.look_up_charge(bench.account_id, charge.txid)).status == "NOT_FOUND"

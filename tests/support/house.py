@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import asyncpg
 
+from lastro.accounts.queries import list_accounts
 from lastro.api.app import Application
 from lastro.config import Mode, Settings
 from lastro.kit.ids import new_id
@@ -18,8 +19,10 @@ from lastro.kit.sealing import Keyring
 from lastro.loops import Loops
 from lastro.main import House, open_house
 from lastro.payouts.actions import Made
+from lastro.payouts.confirm import Seen
 from lastro.payouts.decide import Send
 from lastro.payouts.model import Fact
+from lastro.payouts.queries import list_by_id
 from lastro.payouts.steps import Learn, News
 from lastro.seed import ensure_demo
 from lastro.services import Services
@@ -144,6 +147,17 @@ def news(house: Recorded, made: Sequence[Made], fact: Fact) -> list[Learn]:
     told = News(fact, at=house.services.clock.now())
     payouts = [result.payout for result in made]
     return [Learn(p.account_id, p.payout_id, (told,), render=lambda _: b"{}") for p in payouts]
+
+
+async def settlements(house: Recorded, made: Sequence[Made]) -> list[Seen]:
+    """Commands that tell that payouts have settled, as a check would find them now."""
+    pool = house.services.pool
+    payouts = await list_by_id(pool, [(m.payout.account_id, m.payout.payout_id) for m in made])
+    accounts = await list_accounts(pool, [account_id for account_id, _ in payouts])
+    told = News(Fact.SETTLED, at=house.services.clock.now())
+    return [
+        Seen(p, Learn(p.account_id, p.payout_id, (told,)), accounts[p.account_id]) for p in payouts.values()
+    ]
 
 
 async def submit_all(lanes: LaneSet[Services], spec: LaneSpec, commands: Sequence[Any]) -> list[Any]:

@@ -36,7 +36,7 @@ def sent(amount_cents: int = 1_000, *, status: PayoutStatus = P.PENDING, **terms
     """A payout of an account with these terms, and the account as it stands after the hold."""
     holder = account(**terms)
     decided = decide(command(amount_cents), holder=holder, funds=balance(100_000))
-    payout = decided.payout._replace(status=status)
+    payout = decided.payout.but(status=status)
     return payout, batch_of(payout, holder=holder, funds=decided.booked.balance)
 
 
@@ -134,7 +134,7 @@ def test_the_end_to_end_id_shows_in_the_movement_only_after_settlement():
 
 
 def test_checks_follow_the_schedule_from_submission():
-    payout = decide(command()).payout._replace(status=P.PROCESSING)
+    payout = decide(command()).payout.but(status=P.PROCESSING)
     seen, now = [], NOON
     for _ in range(12):
         now = next_check_at(payout, now=now)
@@ -144,12 +144,12 @@ def test_checks_follow_the_schedule_from_submission():
 
 
 def test_an_unanswered_payout_counts_from_its_last_instant_to_be_sent():
-    payout = decide(command()).payout._replace(status=P.SUBMITTED_UNKNOWN)
+    payout = decide(command()).payout.but(status=P.SUBMITTED_UNKNOWN)
     assert round((next_check_at(payout, now=NOON) - NOON).total_seconds()) == 7
 
 
 def test_a_stuck_payout_is_checked_daily():
-    payout = decide(command()).payout._replace(status=P.STUCK)
+    payout = decide(command()).payout.but(status=P.STUCK)
     now = NOON + timedelta(days=3)
     assert next_check_at(payout, now=now) - now == timedelta(days=1)
 
@@ -169,7 +169,7 @@ def test_a_check_is_counted_once_however_often_its_batch_runs():
 
 def test_checks_count_on_after_the_clock_was_set_back():
     payout, batch = sent(status=P.PROCESSING)
-    batch.payouts[ACCOUNT_ID, payout.payout_id] = payout._replace(last_polled_at=NOON + timedelta(days=1))
+    batch.payouts[ACCOUNT_ID, payout.payout_id] = payout.but(last_polled_at=NOON + timedelta(days=1))
     assert learn(batch, payout, polled_at=NOON).poll_attempts == 1
 
 

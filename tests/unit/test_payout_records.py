@@ -47,7 +47,7 @@ HOLDER = account(branch="0042", account_number="7654321", pix_out_fee_cents=30)
 def sent(**fields) -> Payout:
     """A payout that has gone some way, so that no two of its instants are alike."""
     on_its_way = {"updated_at": NOON + timedelta(minutes=1), "last_polled_at": NOON + timedelta(minutes=2)}
-    return decide(command(1_000), holder=HOLDER).payout._replace(**on_its_way | fields)
+    return decide(command(1_000), holder=HOLDER).payout.but(**on_its_way | fields)
 
 
 def written(payout: Payout, *, settled: bool = False, **more) -> dict:
@@ -116,7 +116,7 @@ def expected(given, **fields) -> Payout:
         created_at=NOON,
         updated_at=NOON,
     )
-    return made._replace(**fields)
+    return made.but(**fields)
 
 
 def decided(given):

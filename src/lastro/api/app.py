@@ -5,7 +5,7 @@ import math
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncpg
 import structlog
@@ -23,6 +23,7 @@ from lastro.kit.ids import random_hex
 from lastro.store.pool import LINK_ERRORS
 
 Scope = dict[str, Any]
+Headers = list[tuple[bytes, bytes]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
@@ -31,8 +32,17 @@ BODY_TIMEOUT_S = 15
 # Work that has begun goes on; the same Idempotency-Key finds what came of it.
 READ_TIMEOUT_S = 10
 REQUEST_TIMEOUT_S = 25
+WHOLE_ANSWER = "lastro.whole_answer"  # the ASGI extension with which our connections take one in a piece
 
 log = structlog.get_logger()
+
+
+class _Wire(NamedTuple):
+    """The three things that an ASGI server gives with a request."""
+
+    scope: Scope
+    receive: gates.Receive
+    send: Send
 
 
 class Application:
@@ -77,7 +87,7 @@ class Application:
         finally:
             self.desk.in_flight -= 1
         count(call.route.rate.label if call else "none", answer.status, time.perf_counter() - began)
-        await self._send(call, answer, request_id, receive, send)
+        await self._send(call, answer, request_id, _Wire(scope, receive, send))
 
     async def _answer(self, call: Call, receive: gates.Receive) -> Answer:
         await gates.authenticate(call)
@@ -102,9 +112,7 @@ class Application:
             raise
         return result if isinstance(result, Answer) else Answer(encode(result), call.route.status)
 
-    async def _send(
-        self, call: Call | None, answer: Answer, request_id: str, receive: gates.Receive, send: Send
-    ) -> None:
+    async def _send(self, call: Call | None, answer: Answer, request_id: str, wire: _Wire) -> None:
         rates = call.rate_headers if call else []
         if not rates:
             client = call.client if call else "unknown"
@@ -127,11 +135,14 @@ class Application:
             out.append((lower, value.encode("latin-1")))
         if isinstance(answer.body, (bytes, bytearray)):
             out.append((b"content-length", b"%d" % len(answer.body)))
-            await send({"type": "http.response.start", "status": answer.status, "headers": out})
-            await send({"type": "http.response.body", "body": answer.body})
+            take_whole = wire.scope.get("extensions", {}).get(WHOLE_ANSWER)
+            if take_whole is not None and take_whole(answer.status, out, answer.body):
+                return
+            await wire.send({"type": "http.response.start", "status": answer.status, "headers": out})
+            await wire.send({"type": "http.response.body", "body": answer.body})
             return
-        await send({"type": "http.response.start", "status": answer.status, "headers": out})
-        await _stream(answer.body, receive, send)
+        await wire.send({"type": "http.response.start", "status": answer.status, "headers": out})
+        await _stream(answer.body, wire.receive, wire.send)
 
 
 async def _read_body(call: Call, receive: gates.Receive) -> None:

@@ -6,15 +6,21 @@ its next byte does not move, and when there are too many connections an idle one
 """
 
 import asyncio
+import functools
 import resource
 import socket
 import struct
 import uuid
+from typing import TYPE_CHECKING
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from lastro.api.app import WHOLE_ANSWER, Headers
 from lastro.api.metrics import count
 from lastro.kit.errors import LastroError, ValidationError, render
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
 
 HEAD_MAX_BYTES = 32 * 1024
 HEAD_TIMEOUT_S = 10.0
@@ -86,6 +92,12 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         self.headers = _TRAILERS
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
+        """Offer the application to take an answer off its hands whole; see `take_whole`."""
+        if not cycle.access_log:
+            cycle.scope["extensions"] = {WHOLE_ANSWER: functools.partial(take_whole, cycle)}  # type: ignore[dict-item]
+        super()._start_asgi_task(cycle, app)
+
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no HTTP in the one form that errors have."""
         if self.headers is not None and self._head_bytes() > HEAD_MAX_BYTES:
@@ -152,6 +164,32 @@ class Connection(HttpToolsProtocol):
         count("none", error.status, 0.0)
         self.transport.write(head.encode() + body)
         self.transport.close()
+
+
+def take_whole(cycle: RequestResponseCycle, status: int, headers: Headers, body: bytes) -> bool:
+    """Send an answer in one write, head and body, or decline: what is out of the ordinary goes through ASGI.
+
+    Two messages cost two writes to the socket and a search of every header for what ours never hold.
+    """
+    if cycle.response_started or cycle.disconnected or cycle.flow.write_paused or not cycle.keep_alive:
+        return False
+    if cycle.scope["method"] == "HEAD":
+        return False
+    parts = [STATUS_LINE[status]]
+    for name, value in cycle.default_headers:
+        parts += (name, b": ", value, b"\r\n")
+    for name, value in headers:
+        parts += (name, b": ", value, b"\r\n")
+    head = b"".join(parts)
+    lines = 1 + len(cycle.default_headers) + len(headers)
+    if head.count(b"\n") != lines or head.count(b"\r") != lines:
+        return False  # a line break inside a header: uvicorn refuses it
+    cycle.response_started = cycle.response_complete = True
+    cycle.waiting_for_100_continue = False
+    cycle.transport.write(b"%b\r\n%b" % (head, body))
+    cycle.message_event.set()
+    cycle.on_response()
+    return True
 
 
 def _too_large() -> ValidationError:

@@ -11,7 +11,6 @@ from lastro.api.routes import Auth, Rate, Select
 from lastro.api.wire import BODY_MAX_BYTES, NoBody, parse, parse_form, shape
 from lastro.idempotency.decide import Claim, Pending, Replay, fingerprint, judge
 from lastro.idempotency.queries import load_stored
-from lastro.identity.credentials import ACCOUNTS, PRINCIPALS
 from lastro.identity.model import Principal
 from lastro.identity.secrets import hash_api_key
 from lastro.kit.errors import (
@@ -75,9 +74,7 @@ def _operator(call: Call, credential: str) -> Principal:
 
 
 async def _holder_of_api_key(call: Call, credential: str) -> Principal:
-    digest = hash_api_key(credential)
-    lanes = call.desk.services.lanes
-    principal = await call.desk.principals.get(digest, lambda: lanes.submit(PRINCIPALS, digest))
+    principal = await call.desk.principals.get(hash_api_key(credential))
     if principal is None:
         raise Unauthorized
     return principal
@@ -93,8 +90,7 @@ async def select_account(call: Call) -> None:
     account_id = _named_account(call, call.principal, header)
     if account_id not in call.principal.account_ids:
         raise Forbidden
-    lanes = call.desk.services.lanes
-    call.account = await call.desk.accounts.get(account_id, lambda: lanes.submit(ACCOUNTS, account_id))
+    call.account = await call.desk.accounts.get(account_id)
     if call.account is None:
         raise Forbidden
 

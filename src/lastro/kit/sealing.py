@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import hashlib
 import hmac
 import os
 import re
@@ -124,7 +123,7 @@ def hmac_reference(key: bytes, *parts: str) -> bytes:
     """Return the HMAC-SHA256 of parts, each with its length, so that ("ab", "c") is not ("a", "bc")."""
     encoded = [part.encode() for part in parts]
     message = b"".join(len(part).to_bytes(4, "big") + part for part in encoded)
-    return hmac.new(key, message, hashlib.sha256).digest()
+    return hmac.digest(key, message, "sha256")
 
 
 def _parts(sealed: bytes) -> tuple[bytes, bytes, bytes, bytes]:

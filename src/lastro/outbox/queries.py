@@ -16,25 +16,33 @@ log = structlog.get_logger()
 
 _EVENT = Shape(account_id="text", event_id="text", event="text", body="bytea", created_at="timestamptz")
 
-# The events, a delivery for each enabled endpoint that subscribed, and the queue row that makes it due:
-# one statement, each table once. Accounts without endpoints cost one index probe an event.
-INSERT_EVENTS = f"""
-WITH made AS (
+
+def events_sql(source: str, now: str) -> str:
+    """Compose the parts that append the events of `source`: the rows, what is owed for them, what is due.
+
+    A delivery for each enabled endpoint that subscribed, and the queue row that makes it due; each table
+    once. Accounts without endpoints cost one index probe an event.
+    """
+    return f"""made AS (
     INSERT INTO events (account_id, event_id, event, body, created_at)
-    SELECT account_id, event_id, event, body, created_at FROM {_EVENT.given}
+    SELECT account_id, event_id, event, body, created_at FROM {source}
     RETURNING account_id, event_id, event, created_at
 ), owed AS (
     INSERT INTO webhook_deliveries (account_id, endpoint_id, delivery_id, event_id, event, status,
                                     attempts, step, next_attempt_at, created_at)
     SELECT made.account_id, endpoint_id, substr(made.event_id, {len(EVENT_ID_PREFIX) + 1}), made.event_id,
-           made.event, 'pending', 0, 0, LEAST(made.created_at, $2::timestamptz), made.created_at
+           made.event, 'pending', 0, 0, LEAST(made.created_at, {now}::timestamptz), made.created_at
     FROM made JOIN webhook_endpoints ON webhook_endpoints.account_id = made.account_id
         AND webhook_endpoints.enabled AND made.event = ANY(webhook_endpoints.events)
     RETURNING account_id, endpoint_id, next_attempt_at, delivery_id
 ), queued AS (
     INSERT INTO webhook_queue (account_id, endpoint_id, due_at, delivery_id)
     SELECT account_id, endpoint_id, next_attempt_at, delivery_id FROM owed
-)
+)"""
+
+
+INSERT_EVENTS = f"""
+WITH {events_sql(_EVENT.given, "$2")}
 SELECT"""
 
 

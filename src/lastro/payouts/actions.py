@@ -18,6 +18,7 @@ from lastro.ledger.model import Booked
 from lastro.ledger.queries import lock_balances
 from lastro.limits.decide import window_at
 from lastro.limits.queries import put_consumed
+from lastro.payouts.confirm import ACCEPT, Seen, is_accepted
 from lastro.payouts.decide import Send, beneficiary_of, first_check_at, send
 from lastro.payouts.gather_queries import gather
 from lastro.payouts.model import Fact, Payout
@@ -109,7 +110,7 @@ async def send_all(
         if command.external_ref:
             taken.add((account_id, command.external_ref))
         check_at = first_check_at(decided.payout, services.provider.first_check_s)
-        batch.payouts.append(decided.payout._replace(next_poll_at=check_at))
+        batch.payouts.append(decided.payout.but(next_poll_at=check_at))
         batch.booked.append(decided.booked)
         batch.claim(command.claim)
         results.append(Made(batch.payouts[-1]))
@@ -174,14 +175,14 @@ async def carry_out(services: Services, payout: Payout, render_result: Render) -
     """Submit a committed intent once, in time, and record what came of it."""
     outcome = await _submit(services, payout)
     crash_point("payout.submitted")
-    news = _news_of(outcome)
-    learned = await services.lanes.submit(
-        LEARN, Learn(payout.account_id, payout.payout_id, (news,), render=render_result)
-    )
+    learn = Learn(payout.account_id, payout.payout_id, (_news_of(outcome),), render=render_result)
+    answer = await services.lanes.submit(ACCEPT, Seen(payout, learn)) if is_accepted(payout, learn) else None
+    if answer is None:
+        answer = (await services.lanes.submit(LEARN, learn)).answer
     crash_point("payout.outcome")
-    if learned.answer is None:
+    if answer is None:
         raise Unavailable(retry_after_s=1)
-    return learned.answer
+    return answer
 
 
 async def _submit(services: Services, payout: Payout) -> Outcome:

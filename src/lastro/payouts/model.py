@@ -4,6 +4,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from lastro.kit.record import Record
+
 SUBMIT_WITHIN_S = 5.0
 STUCK_AFTER = timedelta(hours=24)
 NOT_FOUND_TIMES = 3
@@ -118,7 +120,7 @@ STEPS: dict[tuple[PayoutStatus, Fact], Step | Reading] = {
 }
 
 
-class Payout(NamedTuple):
+class Payout(Record, frozen=True, gc=False):
     """A payout as stored."""
 
     account_id: str

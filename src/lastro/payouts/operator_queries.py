@@ -88,7 +88,7 @@ async def move_alarm_to_resolved(
     return StoredAlarm(*row) if row else None
 
 
-_PAYOUT = ", ".join(f"payouts.{name}" for name in Payout._fields)
+_PAYOUT = ", ".join(f"payouts.{name}" for name in Payout.__struct_fields__)
 
 # Open payouts are few, and each has a work row: the narrow table leads to the wide one.
 LIST_OPEN_EVERYWHERE = f"""

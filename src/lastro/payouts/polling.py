@@ -1,13 +1,15 @@
 """Checks: open payouts are looked up on their schedule, and what the provider says is learned."""
 
-import asyncio
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import structlog
 
+from lastro.accounts.queries import list_accounts
 from lastro.kit.crash import crash_point
 from lastro.kit.deadline import Within
+from lastro.kit.errors import LastroError
+from lastro.payouts.confirm import SETTLE, Seen, is_settled
 from lastro.payouts.model import NOT_FOUND_TIMES, STUCK_AFTER, Fact, Payout, PayoutStatus
 from lastro.payouts.outcomes import CHECK, Learned
 from lastro.payouts.queries import list_by_id
@@ -48,23 +50,34 @@ async def check_due(services: Services, render_result: Render) -> int:
     return len(due)
 
 
-async def check(services: Services, payouts: list[Payout], render_result: Render | None) -> list[Learned]:
+async def check(services: Services, payouts: list[Payout], render_result: Render | None) -> list[Payout]:
     """Look payouts up at the provider and learn what it says."""
-    by_account: dict[str, list[Payout]] = {}
-    for payout in payouts:
-        by_account.setdefault(payout.account_id, []).append(payout)
     asked = _Asked(services.clock.now(), services.clock.real())
-    answers = await asyncio.gather(*(_look_up(services, group) for group in by_account.values()))
+    views = await _look_up(services, payouts)
     commands = [
         _learn(services, payout, view, asked, render_result)
-        for group, views in zip(by_account.values(), answers, strict=True)
-        for payout, view in zip(group, views, strict=True)
+        for payout, view in zip(payouts, views, strict=True)
     ]
     crash_point("payout.looked_up")
-    learned = await asyncio.gather(*(services.lanes.submit(CHECK, command) for command in commands))
-    if any(item.payout.status == PayoutStatus.SUCCEEDED for item in learned):
+    learned = await _learn_all(services, payouts, commands)
+    if any(payout.status == PayoutStatus.SUCCEEDED for payout in learned):
         crash_point("payout.settled")
     return learned
+
+
+async def _learn_all(services: Services, payouts: list[Payout], commands: list[Learn]) -> list[Payout]:
+    """Learn plain settlements the short way, and the long way whatever that does not meet."""
+    plain = [(p, c) for p, c in zip(payouts, commands, strict=True) if is_settled(p, c)]
+    accounts = await list_accounts(services.pool, [payout.account_id for payout, _ in plain]) if plain else {}
+    short = [Seen(payout, command, accounts[payout.account_id]) for payout, command in plain]
+    ended = [item for item in await services.lanes.submit_all(SETTLE, short) if isinstance(item, Payout)]
+    done = {(payout.account_id, payout.payout_id) for payout in ended}
+    rest = [command for command in commands if (command.account_id, command.payout_id) not in done]
+    results = await services.lanes.submit_all(CHECK, rest)
+    for result in results:
+        if isinstance(result, LastroError):
+            raise result
+    return ended + [result.payout for result in results if isinstance(result, Learned)]
 
 
 async def check_answered(services: Services, payout: Payout) -> bool:
@@ -76,14 +89,14 @@ async def check_answered(services: Services, payout: Payout) -> bool:
 
 
 async def _look_up(services: Services, payouts: list[Payout]) -> list[OrderView | Unknown]:
-    references = [payout.reference for payout in payouts]
+    orders = [(payout.account_id, payout.reference) for payout in payouts]
     try:
         with Within(PROVIDER_TIMEOUT_S):
-            views = list(await services.provider.look_up(payouts[0].account_id, references))
+            views = list(await services.provider.look_up(orders))
     except TimeoutError:
         return [Unknown("no answer in time")] * len(payouts)
-    except Exception as error:  # noqa: BLE001  one account's trouble must not keep the others waiting
-        log.warning("provider_look_up_failed", account_id=payouts[0].account_id, error=repr(error))
+    except Exception as error:  # noqa: BLE001  whatever an adapter runs into, the next check asks again
+        log.warning("provider_look_up_failed", orders=len(payouts), error=repr(error))
         return [Unknown("the look-up failed")] * len(payouts)
     if len(views) != len(payouts):
         log.error("provider_look_up_incomplete", asked=len(payouts), answered=len(views))

@@ -10,8 +10,8 @@ from lastro.store.pool import Connection, Pool
 from lastro.store.rows import Shape, columns, given_sql
 from lastro.store.together import Together, Writer, Written
 
-PAYOUT_COLUMNS = ", ".join(Payout._fields)
-_QUALIFIED = ", ".join(f"payouts.{name}" for name in Payout._fields)
+PAYOUT_COLUMNS = ", ".join(Payout.__struct_fields__)
+_QUALIFIED = ", ".join(f"payouts.{name}" for name in Payout.__struct_fields__)
 
 # What a new payout says; the columns that its outcome fills have their defaults.
 _NEW = Shape(

@@ -161,7 +161,7 @@ async def _missing_there(
 
 
 async def _ask_again(services: Services, payout: Payout) -> list[Difference]:
-    (view,) = await services.provider.look_up(payout.account_id, [payout.reference])
+    (view,) = await services.provider.look_up([(payout.account_id, payout.reference)])
     if isinstance(view, Unknown) or view.status is OrderStatus.SETTLED:
         return []
     here = _words(payout.status, payout.amount_cents, payout.refunded_cents)
@@ -194,9 +194,9 @@ async def _learn(services: Services, difference: Difference) -> bool:
     payout = (await list_by_end_to_end_id(services.pool, [name])).get(name)
     if payout is None:
         return False
-    (learned,) = await check(services, [payout], None)
-    (view,) = await services.provider.look_up(payout.account_id, [payout.reference])
-    return isinstance(view, OrderView) and compare(view, learned.payout, now=services.clock.now()) is None
+    (payout,) = await check(services, [payout], None)
+    (view,) = await services.provider.look_up([(payout.account_id, payout.reference)])
+    return isinstance(view, OrderView) and compare(view, payout, now=services.clock.now()) is None
 
 
 async def _alarm(services: Services, difference: Difference) -> None:

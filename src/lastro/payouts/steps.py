@@ -133,10 +133,10 @@ def apply_news(batch: Batch, command: Learn) -> InvalidState | None:
         elif step is Reading.ALARM:
             batch.alarm(payout, "payout", f"{fact} while {payout.status}")
         if news.provider_code:
-            batch.payouts[name] = batch.payouts[name]._replace(provider_code=news.provider_code)
+            batch.payouts[name] = batch.payouts[name].but(provider_code=news.provider_code)
     payout = _count_check(batch, batch.payouts[name], command)
     next_at = next_check_at(payout, now=batch.now) if payout.status in OPEN else None
-    batch.payouts[name] = payout._replace(next_poll_at=next_at)
+    batch.payouts[name] = payout.but(next_poll_at=next_at)
     return None
 
 
@@ -145,7 +145,7 @@ def _count_check(batch: Batch, payout: Payout, command: Learn) -> Payout:
     at, last = command.polled_at, payout.last_polled_at
     if at is None or (last is not None and at <= last <= batch.now):
         return payout
-    return payout._replace(
+    return payout.but(
         last_polled_at=at,
         poll_attempts=payout.poll_attempts + 1,
         not_found_count=payout.not_found_count + (1 if command.not_found else 0),
@@ -167,11 +167,11 @@ def _take(batch: Batch, payout: Payout, step: Step, news: News) -> Payout:
     """Make one step: the ledger, the event, the record."""
     # The provider's word: a retry after a restored backup finds its order there under the first one's id.
     sent_as = news.end_to_end_id or payout.end_to_end_id
-    after = payout._replace(status=step.to, end_to_end_id=sent_as, updated_at=batch.now)
+    after = payout.but(status=step.to, end_to_end_id=sent_as, updated_at=batch.now)
     if step.alarm:
         batch.alarm(payout, "payout_after_all", f"{news.fact} after {payout.status}")
     if step.books is Books.KEEP:
-        return after._replace(last_error=news.message or after.last_error)
+        return after.but(last_error=news.message or after.last_error)
     account = batch.accounts[payout.account_id]
     if step.books is Books.REVERSE:
         return _reverse(batch, after, account, news)
@@ -197,7 +197,7 @@ def _reverse(batch: Batch, payout: Payout, account: Account, news: News) -> Payo
     )
     event = EventName.PAYOUT_CANCELLED if cancelled else EventName.PAYOUT_FAILED
     batch.events.append(new_event(payout.account_id, event, data, now=batch.now))
-    return payout._replace(
+    return payout.but(
         resolved_at=batch.now,
         last_error=news.message,
         provider_status_code=news.code,
@@ -208,7 +208,7 @@ def _reverse(batch: Batch, payout: Payout, account: Account, news: News) -> Payo
 def _settle(batch: Batch, payout: Payout, account: Account, news: News, *, again: bool) -> Payout:
     paid_at = news.at or batch.now
     if again:
-        payout = payout._replace(movement_id=new_id(batch.now))
+        payout = payout.but(movement_id=new_id(batch.now))
         posting = take_again_posting(payout, account, payout.movement_id, settled_at=paid_at)
         batch.book(posting, payout.account_id)
         batch.consume(payout, payout.amount_cents)
@@ -226,7 +226,7 @@ def _settle(batch: Batch, payout: Payout, account: Account, news: News, *, again
         amount_cents=str(payout.amount_cents),
     )
     batch.events.append(new_event(payout.account_id, EventName.PAYOUT_SUCCEEDED, data, now=batch.now))
-    return payout._replace(
+    return payout.but(
         paid_at=paid_at,
         resolved_at=batch.now,
         last_error=None,
@@ -269,6 +269,6 @@ def _credit_back(batch: Batch, payout: Payout, account: Account, news: News) -> 
         refund_amount_cents=str(returned.amount_cents),
     )
     batch.events.append(new_event(payout.account_id, EventName.PAYOUT_REFUNDED, data, now=batch.now))
-    return payout._replace(
+    return payout.but(
         refunded_cents=payout.refunded_cents + returned.amount_cents, refund_end_to_end_id=returned.return_id
     )

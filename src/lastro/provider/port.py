@@ -74,6 +74,9 @@ class Return(NamedTuple):
     at: datetime
 
 
+OrderName = tuple[str, str]  # the account and our reference
+
+
 class OrderView(NamedTuple):
     """An order as the provider sees it now."""
 
@@ -223,8 +226,8 @@ class Provider(Protocol):
         A reference that the provider has already is no rejection: answer Accepted, for that payment exists.
         """
 
-    async def look_up(self, account_id: str, references: Sequence[str]) -> Sequence[OrderView | Unknown]:
-        """Say what became of orders of one account."""
+    async def look_up(self, orders: Sequence[OrderName]) -> Sequence[OrderView | Unknown]:
+        """Say what became of orders of any accounts, in the order asked; Unknown where there is no answer."""
 
     async def create_charge(self, charge: ChargeOrder) -> ChargeCreated | Rejected | Unknown:
         """Register a charge, idempotent by txid."""

@@ -28,6 +28,7 @@ from lastro.provider.port import (
     Credit,
     KeyHolder,
     Order,
+    OrderName,
     OrderStatus,
     OrderView,
     Outcome,
@@ -101,7 +102,7 @@ DICT: LaneSpec[Services, str, Holder | None] = LaneSpec(
 
 
 async def view_orders(
-    services: Services, tx: Connection, asked: Sequence[list[queries.OrderName]]
+    services: Services, tx: Connection, asked: Sequence[Sequence[OrderName]]
 ) -> Sequence[list[OrderView]]:
     """Say what has become of the orders of many callers, in three statements."""
     orders = [order for group in asked for order in group]
@@ -110,7 +111,7 @@ async def view_orders(
     returns = await queries.list_returns(tx, [(row.account_id, row.end_to_end_id) for row in logged.values()])
     now = services.clock.now()
 
-    def view(order: queries.OrderName) -> OrderView:
+    def view(order: OrderName) -> OrderView:
         row = logged.get(order)
         if row is None:
             return OrderView(*order, OrderStatus.NOT_FOUND)
@@ -119,7 +120,7 @@ async def view_orders(
     return [[view(order) for order in group] for group in asked]
 
 
-ORDERS: LaneSpec[Services, list[queries.OrderName], list[OrderView]] = LaneSpec(
+ORDERS: LaneSpec[Services, Sequence[OrderName], list[OrderView]] = LaneSpec(
     "sandbox.orders", view_orders, lambda orders: orders[0][0] if orders else "", in_transaction=False
 )
 
@@ -178,14 +179,11 @@ class SandboxProvider:
         async with self._pool.acquire() as connection, connection.transaction():
             await announce_order(connection, order.account_id, order.end_to_end_id, now=now, due_at=at)
 
-    async def look_up(self, account_id: str, references: Sequence[str]) -> Sequence[OrderView | Unknown]:
+    async def look_up(self, orders: Sequence[OrderName]) -> Sequence[OrderView | Unknown]:
         """Consult the log, what was forced, and what came back."""
         if await self._fails_before() or self._loses_answer():
-            return [Unknown("the provider answered 500")] * len(references)
-        return await self._views(account_id, references)
-
-    async def _views(self, account_id: str, references: Sequence[str]) -> list[OrderView]:
-        return await self._lanes.submit(ORDERS, [(account_id, reference) for reference in references])
+            return [Unknown("the provider answered 500")] * len(orders)
+        return await self._lanes.submit(ORDERS, orders)
 
     async def create_charge(self, charge: ChargeOrder) -> ChargeCreated | Rejected | Unknown:
         """Register a charge; the same txid again gives the same code."""

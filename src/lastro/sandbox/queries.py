@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from lastro.provider.port import Credit, Party, RefundStatus, RefundView, Return, Returned
+from lastro.provider.port import Credit, OrderName, Party, RefundStatus, RefundView, Return, Returned
 from lastro.sandbox.model import Forced, SandboxCharge, Submission
 from lastro.store.pool import Connection, Pool
 from lastro.store.rows import Shape, columns, given_sql
@@ -29,8 +29,6 @@ async def insert_submissions(tx: Connection, submissions: Sequence[Submission]) 
 _SUBMISSION = (
     "account_id, reference, submission_id, end_to_end_id, amount_cents, pix_key, arrived, submitted_at"
 )
-
-OrderName = tuple[str, str]
 
 LIST_SUBMISSIONS = f"""
 SELECT {", ".join(f"logged.{name}" for name in Submission._fields)}

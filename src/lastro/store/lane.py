@@ -8,10 +8,12 @@ is how a commit of unknown fate is looked up.
 
 import asyncio
 import time
+from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
-from lastro.kit.errors import Unavailable
+from lastro.kit.errors import LastroError, Unavailable
 from lastro.store.lane_link import Links
+from lastro.store.lane_queue import Waiting
 from lastro.store.lane_worker import BATCH_TIMEOUT_S, Lane, LaneSpec
 
 __all__ = ["LaneSet", "LaneSpec"]
@@ -49,9 +51,14 @@ class LaneSet(Generic[Context]):
 
     async def submit(self, spec: LaneSpec[Context, Command, Result], command: Command) -> Result:
         """Send a command down the lane of its spec and wait for its durable result."""
-        key = (spec.name, spec.account_of(command) if self._shared else "")
-        lane: Lane[Context, Command, Result] = self._lanes.get(key) or self._open(key, spec)
-        return await lane.submit(command)
+        return await self._lane(spec, command).submit(command)
+
+    async def submit_all(
+        self, spec: LaneSpec[Context, Command, Result], commands: Iterable[Command]
+    ) -> list[Result | LastroError]:
+        """Send many commands of one caller down their lanes; each has a result or an error of its own."""
+        queued = [self._put(spec, command) for command in commands]
+        return [await item.outcome() if isinstance(item, Waiting) else item for item in queued]
 
     def gauges(self) -> list[tuple[str, int, float]]:
         """Return name, queue length and oldest wait of each kind of lane, for the metrics."""
@@ -81,6 +88,20 @@ class LaneSet(Generic[Context]):
         self._stopped = True
         await asyncio.gather(*(lane.stop() for lane in self._lanes.values()))
         await asyncio.gather(*(links.close() for links in self._opened))
+
+    def _put(
+        self, spec: LaneSpec[Context, Command, Result], command: Command
+    ) -> Waiting[Command, Result] | LastroError:
+        try:
+            return self._lane(spec, command).put(command)
+        except LastroError as error:
+            return error
+
+    def _lane(
+        self, spec: LaneSpec[Context, Command, Result], command: Command
+    ) -> Lane[Context, Command, Result]:
+        key = (spec.name, spec.account_of(command) if self._shared else "")
+        return self._lanes.get(key) or self._open(key, spec)
 
     def _open(self, key: tuple[str, str], spec: LaneSpec[Context, Command, Result]) -> Any:  # noqa: ANN401
         if self._context is None:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -32,6 +33,13 @@ class Waiting(Generic[Command, Result]):
             self.future.set_exception(result)
         else:
             self.future.set_result(result)
+
+    async def outcome(self) -> Result | LastroError:
+        """Wait for the result or the error."""
+        try:
+            return await self.future
+        except LastroError as error:
+            return error
 
     def refuse(self) -> None:
         """Tell a caller that still waits to come back later."""
@@ -70,6 +78,10 @@ class LaneQueue(Generic[Command, Result]):
 
     def __len__(self) -> int:
         return self._length
+
+    def __iter__(self) -> Iterator[Waiting[Command, Result]]:
+        for queue in self._accounts.values():
+            yield from queue
 
     def put(self, account_id: str, command: Command) -> Waiting[Command, Result]:
         """Queue a command, or refuse it before anything is stored when the queue is full."""

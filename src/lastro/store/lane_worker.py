@@ -5,6 +5,7 @@ something queued; the next command after that starts another.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context as TaskContext
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ SUBMIT_TIMEOUT_S = 8.0
 STOP_TIMEOUT_S = 10.0
 ATTEMPTS_MAX = 4
 PAUSE_S = 0.02
+PATROLS = 16  # so many times within its patience a lane looks who has waited for too long
 
 log = structlog.get_logger()
 
@@ -54,34 +56,52 @@ class Lane(Generic[Context, Command, Result]):
         *,
         batch_max: int = BATCH_MAX,
         queue_max: int = QUEUE_MAX,
+        patience_s: float = SUBMIT_TIMEOUT_S,
     ) -> None:
         self._spec = spec
         self._context = context
         self._links = links
         self._queue: LaneQueue[Command, Result] = LaneQueue(batch_max=batch_max, queue_max=queue_max)
+        self._in_flight: list[Waiting[Command, Result]] = []
+        self._patience_s = patience_s
+        self._patrol: asyncio.TimerHandle | None = None
         self._suspects: set[str] = set()
         self._task: asyncio.Task[None] | None = None
         self.batches = 0
         self.commands = 0
 
-    async def submit(self, command: Command, *, timeout_s: float = SUBMIT_TIMEOUT_S) -> Result:
+    async def submit(self, command: Command) -> Result:
         """Wait for the command's own durable result; a full queue or a long wait is 503."""
+        return await self.put(command).future
+
+    def put(self, command: Command) -> Waiting[Command, Result]:
+        """Queue a command and return its place; a full queue is 503 at once."""
         waiting = self._queue.put(self._spec.account_of(command), command)
         if self._task is None or self._task.done():
             # A context of its own: the lane's log lines are not those of the request that woke it.
             self._task = asyncio.create_task(
                 self._work(), name=f"lane {self._spec.name}", context=TaskContext()
             )
-        # A bare timer: `asyncio.timeout` costs several times as much, and this is every request's path.
-        timer = asyncio.get_running_loop().call_later(timeout_s, waiting.refuse)
-        try:
-            return await waiting.future
-        finally:
-            timer.cancel()
+        if self._patrol is None:
+            self._patrol = self._next_patrol()
+        return waiting
+
+    def _next_patrol(self) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(self._patience_s / PATROLS, self._look_after)
+
+    def _look_after(self) -> None:
+        """Refuse whoever has waited for too long. One timer for all: one for each is a cost on every path."""
+        oldest = time.monotonic() - self._patience_s
+        for item in [*self._in_flight, *self._queue]:
+            if item.since <= oldest:
+                item.refuse()
+        self._patrol = None if self.idle else self._next_patrol()
 
     async def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Finish what is queued, but not for ever; whoever is left then is refused."""
         self._queue.close()
+        if self._patrol is not None:
+            self._patrol.cancel()
         if self._task is not None and not self._task.done():
             await asyncio.wait({self._task}, timeout=timeout_s)
             if not self._task.done():
@@ -109,7 +129,7 @@ class Lane(Generic[Context, Command, Result]):
     async def _work(self) -> None:
         while self._queue:
             async with self._links.lend() as link:
-                batch = self._queue.take()
+                batch = self._in_flight = self._queue.take()
                 self.batches += bool(batch)
                 self.commands += len(batch)
                 try:
@@ -122,6 +142,7 @@ class Lane(Generic[Context, Command, Result]):
                     # Who has no answer by now: the attempts are used up, or the lane itself was cancelled.
                     for item in batch:
                         item.refuse()
+                    self._in_flight = []
                 if not self._queue:
                     await self._rest(link)
 

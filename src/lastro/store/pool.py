@@ -24,6 +24,7 @@ CONNECT_TIMEOUT_S = 3
 RELEASE_TIMEOUT_S = 2
 
 _SESSION = {
+    "default_transaction_isolation": "read committed",
     "timezone": "UTC",
     "statement_timeout": f"{STATEMENT_TIMEOUT_S}s",
     "lock_timeout": f"{LOCK_TIMEOUT_S}s",

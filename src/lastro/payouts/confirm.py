@@ -1,0 +1,120 @@
+"""The two usual outcomes the short way: decided on the payout as it was seen, written where it still is so.
+
+An order that the provider accepts, and one that settles, move no balance: a hold becomes final. So no
+account is locked and nothing is read first; one statement does it all and tells which payouts it met.
+What it does not meet (somebody was faster, or an earlier attempt did it already) goes the long way.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from lastro.accounts.model import Account
+from lastro.idempotency.actions import Told
+from lastro.kit.crash import crash_point
+from lastro.ledger.model import MovementStatus
+from lastro.payouts import confirm_queries
+from lastro.payouts.model import KEEPS_BOOKS, Fact, Payout, PayoutStatus
+from lastro.payouts.steps import Batch, Learn, apply_news
+from lastro.services import Services
+from lastro.store.lane import LaneSpec
+from lastro.store.pool import Connection
+
+CREATED = 201
+SETTLES_FROM = frozenset({PayoutStatus.PROCESSING, PayoutStatus.SUBMITTED_UNKNOWN, PayoutStatus.STUCK})
+
+
+class Seen(NamedTuple):
+    """What was learned of a payout, the payout as it was read, and its account where that must be known."""
+
+    payout: Payout
+    learn: Learn
+    account: Account | None = None
+
+
+def is_accepted(payout: Payout, learn: Learn) -> bool:
+    """Tell whether this is the answer to a new order that leaves the books alone."""
+    return (
+        payout.status == PayoutStatus.PENDING
+        and learn.render is not None
+        and all(news.fact in KEEPS_BOOKS for news in learn.news)
+    )
+
+
+def is_settled(payout: Payout, learn: Learn) -> bool:
+    """Tell whether this is a plain settlement: nothing else happened, and nobody of ours is paid."""
+    return (
+        [news.fact for news in learn.news] == [Fact.SETTLED]
+        and payout.status in SETTLES_FROM
+        and learn.render is None
+        and learn.deed is None
+        and payout.receiver_account_id is None
+    )
+
+
+def _decide(seen: Seen, now: datetime) -> Batch:
+    """Take one payout through its news, as if it stood in the database as it was seen."""
+    payout, _, account = seen
+    accounts = {} if account is None else {account.account_id: account}
+    name = (payout.account_id, payout.payout_id)
+    batch = Batch({}, accounts, {name: payout}, set(), {}, now=now)
+    apply_news(batch, seen.learn)
+    return batch
+
+
+async def accept_all(services: Services, db: Connection, commands: Sequence[Seen]) -> Sequence[Told | None]:
+    """Move new orders on and store the answers to their requests."""
+    rows, told, now = [], {}, services.clock.now()
+    for seen in commands:
+        was, render = seen.payout, seen.learn.render
+        if render is None:
+            raise TypeError("whoever waits for an answer says how it looks")
+        (after,) = _decide(seen, now).payouts.values()
+        body = render(after)
+        told[_name(was)] = Told(CREATED, body, replayed=False)
+        rows.append(
+            (
+                *_name(was), was.status, was.poll_attempts,
+                after.status, after.last_error, after.updated_at, after.next_poll_at, after.provider_code,
+                was.idempotency_key, CREATED, body,
+            )
+        )  # fmt: skip
+    crash_point("payout.outcome_open")
+    met = await confirm_queries.accept(db, sorted(rows))
+    return [told[_name(seen.payout)] if _name(seen.payout) in met else None for seen in commands]
+
+
+async def settle_all(services: Services, db: Connection, commands: Sequence[Seen]) -> Sequence[Payout | None]:
+    """End payouts that settled: post, note the fact, tell the client."""
+    rows, ended, now = [], [], services.clock.now()
+    for seen in commands:
+        was, batch = seen.payout, _decide(seen, now)
+        (after,) = batch.payouts.values()
+        ((_, movement_id, status, metadata),) = batch.movements
+        ((_, fact, _, _, at),) = batch.facts
+        (event,) = batch.events
+        if status is not MovementStatus.POSTED or batch.booked or batch.alarms:
+            raise TypeError("a plain settlement posts one movement and does nothing else")
+        ended.append(after)
+        rows.append(
+            (
+                *_name(was), was.status, was.poll_attempts,
+                after.status, after.last_error, after.updated_at, after.last_polled_at, after.poll_attempts,
+                after.end_to_end_id, after.paid_at, after.resolved_at,
+                movement_id, metadata, fact, event.event_id, event.event, event.body, at,
+            )
+        )  # fmt: skip
+    met = await confirm_queries.settle(db, sorted(rows), real_now=services.clock.real())
+    return [payout if _name(payout) in met else None for payout in ended]
+
+
+def _name(payout: Payout) -> tuple[str, str]:
+    return payout.account_id, payout.payout_id
+
+
+ACCEPT: LaneSpec[Services, Seen, Told | None] = LaneSpec(
+    "payouts.accept", accept_all, lambda seen: seen.payout.account_id, in_transaction=False
+)
+SETTLE: LaneSpec[Services, Seen, Payout | None] = LaneSpec(
+    "payouts.settle", settle_all, lambda seen: seen.payout.account_id, in_transaction=False
+)
