@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from lastro.kit.deadline import Within
+from lastro.kit.deadline import EXACT_S, TICK_S, Within
 
 
 async def test_what_ends_in_time_is_left_alone():
@@ -18,6 +18,32 @@ async def test_what_is_late_is_a_time_out_and_the_task_goes_on():
         await asyncio.sleep(60)
     assert asyncio.current_task().cancelling() == 0
     await asyncio.sleep(0)
+
+
+async def test_a_deadline_seconds_away_ends_as_well_if_a_tick_late():
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(TimeoutError), Within(EXACT_S):
+        await asyncio.sleep(60)
+    took_s = asyncio.get_running_loop().time() - began
+    assert EXACT_S <= took_s < EXACT_S + 10 * TICK_S
+    assert asyncio.current_task().cancelling() == 0
+
+
+def test_each_loop_has_deadlines_of_its_own():
+    """Also when another loop was stopped while one of its deadlines was still far off."""
+
+    async def abandoned():
+        with Within(60):
+            raise ZeroDivisionError
+
+    async def late():
+        with Within(EXACT_S):
+            await asyncio.sleep(60)
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(abandoned())
+    with pytest.raises(TimeoutError):
+        asyncio.run(late())
 
 
 async def test_an_error_of_the_block_is_the_blocks_own():

@@ -182,7 +182,7 @@ def test_a_line_is_named_after_its_movement_in_as_many_characters():
 
 def test_instants_count_in_the_hash_to_the_millisecond_and_no_further():
     booked = book(BEFORE, DEBIT, now=NOW)
-    finer = booked.movement._replace(at=NOW + timedelta(microseconds=400))
-    later = booked.movement._replace(at=NOW + timedelta(milliseconds=1))
+    finer = booked.movement.but(at=NOW + timedelta(microseconds=400))
+    later = booked.movement.but(at=NOW + timedelta(milliseconds=1))
     assert chain_hash(BEFORE.last_hash, finer, booked.entries) == LINK
     assert chain_hash(BEFORE.last_hash, later, booked.entries) != LINK

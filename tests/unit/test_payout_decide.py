@@ -233,7 +233,7 @@ def test_the_same_news_twice_changes_nothing_more(news):
 def test_what_settles_after_all_is_taken_again_also_below_zero_and_counts_again():
     payout, batch = sent(pix_out_fee_cents=30)
     learn(batch, payout, REJECTED)
-    batch.balances[ACCOUNT_ID] = batch.balances[ACCOUNT_ID]._replace(balance_cents=500)
+    batch.balances[ACCOUNT_ID] = batch.balances[ACCOUNT_ID].but(balance_cents=500)
     after = learn(batch, payout, SETTLED)
     assert after.status == P.SUCCEEDED
     assert after.movement_id != payout.movement_id

@@ -41,6 +41,20 @@ class Account(NamedTuple):
     updated_at: datetime
 
 
+class Terms(NamedTuple):
+    """What sending needs of an account: a fraction of its row, for every payout reads it."""
+
+    account_id: str
+    branch: str
+    account_number: str
+    enabled: bool
+    pix_out_fee_cents: int
+    pix_out_fee_bps: int
+    limit_per_transaction_cents: int
+    limit_daily_cents: int
+    limit_night_cents: int
+
+
 class PixKey(NamedTuple):
     """A Pix key of this service and the account it leads to."""
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from lastro.accounts.model import Account, Holder, PixKey
+from lastro.accounts.model import Account, Holder, PixKey, Terms
 from lastro.store.pool import Connection, Pool
 
 ACCOUNT_COLUMNS = ", ".join(Account._fields)
@@ -17,6 +17,15 @@ async def list_accounts(db: Connection | Pool, account_ids: Iterable[str]) -> di
     """Return the configuration of accounts by id; under the account's lock when money moves."""
     rows = await db.fetch(LIST_ACCOUNTS, sorted(set(account_ids)))
     return {row[0]: Account(*row) for row in rows}
+
+
+LIST_TERMS = f"SELECT {', '.join(Terms._fields)} FROM pix_accounts WHERE account_id = ANY($1::text[])"
+
+
+async def list_terms(db: Connection | Pool, account_ids: Iterable[str]) -> dict[str, Terms]:
+    """Return what sending needs of accounts, by id."""
+    rows = await db.fetch(LIST_TERMS, sorted(set(account_ids)))
+    return {row[0]: Terms(*row) for row in rows}
 
 
 LOAD_ACCOUNT = f"SELECT {ACCOUNT_COLUMNS} FROM pix_accounts WHERE account_id = $1"

@@ -105,7 +105,7 @@ class _Walk:
         total = await self._tx.fetchval(queries.COUNT_MOVEMENTS)
         self._stored = await anext(self._balances, None)
         async for chunk in _chunks(self._tx, queries.LIST_ALL_MOVEMENTS):
-            movements = [Movement._make(row) for row in chunk]
+            movements = [Movement(*row) for row in chunk]
             entries = await queries.list_entries_of(self._tx, movements)
             for movement in movements:
                 if self._state is None or self._state.account_id != movement.account_id:
@@ -158,7 +158,7 @@ class _Walk:
 async def _balances(tx: Connection) -> AsyncIterator[Balance]:
     async for rows in _chunks(tx, queries.LIST_ALL_BALANCES):
         for row in rows:
-            yield Balance._make(row)
+            yield Balance(*row)
 
 
 async def _chunks(tx: Connection, sql: str) -> AsyncIterator[list[asyncpg.Record]]:

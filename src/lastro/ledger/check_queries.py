@@ -6,10 +6,12 @@ from lastro.ledger.model import Balance, Entry, Movement
 from lastro.store.pool import Connection
 from lastro.store.rows import columns
 
-_BALANCE = ", ".join(Balance._fields)
+_BALANCE = ", ".join(Balance.__struct_fields__)
 # Words for people and metadata are no part of the proof, and by far the widest columns.
-_MOVEMENT = ", ".join("''" if name in {"description", "metadata"} else name for name in Movement._fields)
-_ENTRY = ", ".join(f"entries.{name}" for name in Entry._fields)
+_MOVEMENT = ", ".join(
+    "''" if name in {"description", "metadata"} else name for name in Movement.__struct_fields__
+)
+_ENTRY = ", ".join(f"entries.{name}" for name in Entry.__struct_fields__)
 
 LIST_ALL_BALANCES = f"SELECT {_BALANCE} FROM balances ORDER BY account_id"
 
@@ -31,7 +33,7 @@ async def list_entries_of(
     names = [(movement.account_id, movement.movement_id) for movement in movements]
     found: dict[tuple[str, str], list[Entry]] = {name: [] for name in names}
     for row in await tx.fetch(LIST_ENTRIES_OF, *columns(names, 2)):
-        entry = Entry._make(row)
+        entry = Entry(*row)
         found[entry.account_id, entry.movement_id].append(entry)
     for entries in found.values():
         entries.sort(key=lambda entry: entry.leg)
@@ -44,7 +46,7 @@ LOAD_MOVEMENT_BY_SEQ = f"SELECT {_MOVEMENT} FROM movements WHERE account_id = $1
 async def load_movement_by_seq(tx: Connection, account_id: str, seq: int) -> Movement | None:
     """Return the movement with a sequence number: where did the missing one go? Walks the account."""
     row = await tx.fetchrow(LOAD_MOVEMENT_BY_SEQ, account_id, seq)
-    return Movement._make(row) if row else None
+    return Movement(*row) if row else None
 
 
 # Each query returns rows that must not exist: account, id, column, expected, found.

@@ -57,7 +57,7 @@ def book(balance: Balance, posting: Posting, *, now: datetime) -> Booked:
     at = max(now, balance.last_at)
     entries, running_cents, entry_seq = _number(balance, posting, at)
     credit = posting.type is MovementType.CREDIT
-    after = balance._replace(
+    after = balance.but(
         balance_cents=running_cents,
         entry_seq=entry_seq,
         movement_seq=balance.movement_seq + 1,
@@ -87,7 +87,7 @@ def book(balance: Balance, posting: Posting, *, now: datetime) -> Booked:
         metadata=posting.metadata,
     )
     link = chain_hash(balance.last_hash, unsealed, entries)
-    return Booked(after._replace(last_hash=link), unsealed._replace(hash=link), entries)
+    return Booked(after.but(last_hash=link), unsealed.but(hash=link), entries)
 
 
 def _net_of_customer(posting: Posting) -> int:

@@ -4,6 +4,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from lastro.kit.record import Record
+
 CUSTOMER = "customer"
 CLEARING = "clearing"
 FEE_INCOME = "fee_income"
@@ -41,7 +43,7 @@ class EntryKind(StrEnum):
     REVERSAL = "REVERSAL"
 
 
-class Balance(NamedTuple):
+class Balance(Record, frozen=True, gc=False):
     """The hot row of an account as it stands under the lock."""
 
     account_id: str
@@ -84,7 +86,7 @@ class Posting(NamedTuple):
     legs: tuple[Leg, ...]
 
 
-class Entry(NamedTuple):
+class Entry(Record, frozen=True, gc=False):
     """A stored line; lines on system books have neither sequence nor running balance."""
 
     account_id: str
@@ -99,7 +101,7 @@ class Entry(NamedTuple):
     at: datetime
 
 
-class Movement(NamedTuple):
+class Movement(Record, frozen=True, gc=False):
     """A stored fact with the account's running totals and its link of the hash chain."""
 
     account_id: str

@@ -74,7 +74,7 @@ def prove_movement(before: Balance, movement: Movement, entries: Sequence[Entry]
 
 def prove_balance(last: Balance, stored: Balance) -> Problem | None:
     """Compare an account's hot row with the state that its movements lead to."""
-    for column in Balance._fields:
+    for column in Balance.__struct_fields__:
         expected, found = getattr(last, column), getattr(stored, column)
         untouched = column == "last_at" and last.movement_seq == 0
         if column != "blocked_cents" and not untouched and expected != found:
@@ -215,8 +215,8 @@ def _totals(before: Balance, movement: Movement, entries: Sequence[Entry]) -> It
 
 def _broken_link(before: Balance, movement: Movement, entries: Sequence[Entry]) -> Problem:
     """Find the column whose other value would close the chain; else name the hash itself."""
-    guesses = [("source", movement._replace(source=source)) for source in Source]
-    guesses.append(("reverses_id", movement._replace(reverses_id=None)))
+    guesses = [("source", movement.but(source=source)) for source in Source]
+    guesses.append(("reverses_id", movement.but(reverses_id=None)))
     for column, other in guesses:
         if chain_hash(before.last_hash, other, entries) == movement.hash:
             return _of_movement(
@@ -224,7 +224,7 @@ def _broken_link(before: Balance, movement: Movement, entries: Sequence[Entry]) 
             )
     for number, entry in enumerate(entries):
         for kind in EntryKind:
-            others = [*entries[:number], entry._replace(kind=kind), *entries[number + 1 :]]
+            others = [*entries[:number], entry.but(kind=kind), *entries[number + 1 :]]
             if chain_hash(before.last_hash, movement, others) == movement.hash:
                 return _of_entry(entry, "kind", kind, entry.kind, "the hash chain")
     due = chain_hash(before.last_hash, movement, entries)

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from operator import attrgetter
+
+from msgspec.structs import astuple
 
 from lastro.ledger.model import Balance, Entry, Leg, Movement, MovementStatus
 from lastro.store.pool import Connection
@@ -32,6 +35,8 @@ _BALANCE = Shape(
     last_at="timestamptz", last_hash="bytea",
 )  # fmt: skip
 
+_balance_values = attrgetter(*_BALANCE.names)
+
 UPDATE_BALANCES = f"""
 UPDATE balances SET balance_cents = given.balance_cents, entry_seq = given.entry_seq,
     movement_seq = given.movement_seq, credits_cents = given.credits_cents, debits_cents = given.debits_cents,
@@ -42,8 +47,7 @@ FROM {_BALANCE.given} WHERE balances.account_id = given.account_id"""
 
 async def update_balances(tx: Writer, balances: Sequence[Balance]) -> None:
     """Write the balances that a batch arrived at."""
-    rows = [(b.account_id, b.balance_cents, *b[3:]) for b in balances]
-    await tx.execute(UPDATE_BALANCES, _BALANCE.pack(rows))
+    await tx.execute(UPDATE_BALANCES, _BALANCE.pack(map(_balance_values, balances)))
 
 
 _MOVEMENT = Shape(
@@ -58,7 +62,7 @@ INSERT_MOVEMENTS = _MOVEMENT.insert_into("movements")
 
 async def insert_movements(tx: Writer, movements: Sequence[Movement]) -> None:
     """Store the movements of a batch."""
-    await tx.execute(INSERT_MOVEMENTS, _MOVEMENT.pack(movements))
+    await tx.execute(INSERT_MOVEMENTS, _MOVEMENT.pack(map(astuple, movements)))
 
 
 _ENTRY = Shape(
@@ -71,7 +75,7 @@ INSERT_ENTRIES = _ENTRY.insert_into("entries")
 
 async def insert_entries(tx: Writer, entries: Sequence[Entry]) -> None:
     """Store the entries of a batch; nothing ever updates or deletes them."""
-    await tx.execute(INSERT_ENTRIES, _ENTRY.pack(entries))
+    await tx.execute(INSERT_ENTRIES, _ENTRY.pack(map(astuple, entries)))
 
 
 _MOVE = Shape(account_id="text", movement_id="text", status="text", metadata="json")

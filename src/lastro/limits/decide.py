@@ -4,7 +4,7 @@ from datetime import UTC, datetime, time, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from lastro.accounts.model import Account
+from lastro.accounts.model import Account, Terms
 from lastro.kit.clock import SAO_PAULO
 from lastro.kit.errors import LimitExceeded
 
@@ -47,17 +47,17 @@ def _utc(at: datetime) -> datetime:
     return at.astimezone(UTC)
 
 
-def ceiling_cents(account: Account, kind: WindowKind) -> int:
+def ceiling_cents(account: Account | Terms, kind: WindowKind) -> int:
     """Return the ceiling of a window."""
     return account.limit_daily_cents if kind is WindowKind.DAILY else account.limit_night_cents
 
 
-def remaining_cents(account: Account, window: Window, consumed_cents: int) -> int:
+def remaining_cents(account: Account | Terms, window: Window, consumed_cents: int) -> int:
     """Return what is left of a window, never negative."""
     return max(0, ceiling_cents(account, window.kind) - consumed_cents)
 
 
-def check_limits(account: Account, window: Window, consumed_cents: int, amount_cents: int) -> None:
+def check_limits(account: Account | Terms, window: Window, consumed_cents: int, amount_cents: int) -> None:
     """Refuse an amount over the per-transaction ceiling or over what is left of the window."""
     per_transaction = account.limit_per_transaction_cents
     if amount_cents > per_transaction:

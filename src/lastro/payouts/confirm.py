@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from lastro.accounts.model import Account
+from lastro.accounts.model import Terms
 from lastro.idempotency.actions import Told
 from lastro.kit.crash import crash_point
 from lastro.ledger.model import MovementStatus
@@ -29,7 +29,7 @@ class Seen(NamedTuple):
 
     payout: Payout
     learn: Learn
-    account: Account | None = None
+    account: Terms | None = None
 
 
 def is_accepted(payout: Payout, learn: Learn) -> bool:

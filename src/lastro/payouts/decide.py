@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lastro.accounts.model import Account
+from lastro.accounts.model import Terms
 from lastro.idempotency.decide import Claim
 from lastro.kit.clock import payment_date, utc
 from lastro.kit.documents import mask_document
@@ -74,7 +74,7 @@ class Sent(NamedTuple):
 def send(
     command: Send,
     *,
-    account: Account,
+    account: Terms,
     balance: Balance,
     window: Window,
     consumed_cents: int,
@@ -106,7 +106,7 @@ def send(
 def _record(
     command: Send,
     destination: Destination,
-    account: Account,
+    account: Terms,
     *,
     fee: int,
     window: Window,
@@ -164,20 +164,18 @@ def _party(text: str) -> Party:
     return Party(**msgspec.json.decode(text))
 
 
-def hold_posting(payout: Payout, account: Account) -> Posting:
+def hold_posting(payout: Payout, account: Terms) -> Posting:
     """Hold amount and fee: a pending debit that already reduces the balance."""
     return _debit(payout, account, payout.movement_id, MovementStatus.PENDING)
 
 
-def take_again_posting(
-    payout: Payout, account: Account, movement_id: str, *, settled_at: datetime
-) -> Posting:
+def take_again_posting(payout: Payout, account: Terms, movement_id: str, *, settled_at: datetime) -> Posting:
     """Book a payout that settled after all: the provider has taken it, so it is taken, also below zero."""
     posting = _debit(payout, account, movement_id, MovementStatus.POSTED)
     return posting._replace(metadata=metadata(payout, account, settled_at=settled_at))
 
 
-def _debit(payout: Payout, account: Account, movement_id: str, status: MovementStatus) -> Posting:
+def _debit(payout: Payout, account: Terms, movement_id: str, status: MovementStatus) -> Posting:
     return Posting(
         movement_id=movement_id,
         type=MovementType.DEBIT,
@@ -191,7 +189,7 @@ def _debit(payout: Payout, account: Account, movement_id: str, status: MovementS
     )
 
 
-def reverse_posting(payout: Payout, account: Account, movement_id: str) -> Posting:
+def reverse_posting(payout: Payout, account: Terms, movement_id: str) -> Posting:
     """Give amount and fee of a failed or cancelled payout back."""
     return Posting(
         movement_id=movement_id,
@@ -207,7 +205,7 @@ def reverse_posting(payout: Payout, account: Account, movement_id: str) -> Posti
 
 
 def refund_posting(
-    payout: Payout, account: Account, movement_id: str, *, return_id: str, amount_cents: int
+    payout: Payout, account: Terms, movement_id: str, *, return_id: str, amount_cents: int
 ) -> Posting:
     """Credit what came back of a settled payout; its fee stays."""
     return Posting(
@@ -225,7 +223,7 @@ def refund_posting(
 
 def metadata(
     payout: Payout,
-    account: Account,
+    account: Terms,
     *,
     settled_at: datetime | None,
     return_id: str | None = None,

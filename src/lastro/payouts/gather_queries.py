@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
-from lastro.accounts.model import Account
+from lastro.accounts.model import Terms
 from lastro.idempotency.decide import Claim, Stored
 from lastro.limits.queries import WindowKey
 from lastro.store.pool import Connection
@@ -14,15 +14,15 @@ from lastro.store.rows import columns, given_sql
 class Gathered(NamedTuple):
     """What a batch of intents reads under its accounts' locks."""
 
-    accounts: dict[str, Account]
+    accounts: dict[str, Terms]
     consumed: dict[WindowKey, int]
     stored: dict[tuple[str, str], Stored]
 
 
-_ACCOUNT = len(Account._fields)
+_TERMS = len(Terms._fields)
 # Three tables in one round trip: while an account is locked, nothing is dearer than another one.
 GATHER = f"""
-SELECT {", ".join(f"pix_accounts.{name}" for name in Account._fields)}, consumed_cents,
+SELECT {", ".join(f"pix_accounts.{name}" for name in Terms._fields)}, consumed_cents,
        {", ".join(f"idempotency.{name}" for name in Stored._fields)}
 FROM {given_sql(account_id="text", key="text")}
 JOIN pix_accounts ON pix_accounts.account_id = given.account_id
@@ -36,10 +36,10 @@ async def gather(tx: Connection, claims: Iterable[Claim], *, window_start: datet
     found = Gathered({}, {}, {})
     names = sorted({(claim.account_id, claim.key) for claim in claims})
     for row in await tx.fetch(GATHER, *columns(names, 2), window_start):
-        account_id, consumed_cents, key = row[0], row[_ACCOUNT], row[_ACCOUNT + 2]
+        account_id, consumed_cents, key = row[0], row[_TERMS], row[_TERMS + 2]
         if account_id not in found.accounts:
-            found.accounts[account_id] = Account(*row[:_ACCOUNT])
+            found.accounts[account_id] = Terms(*row[:_TERMS])
             found.consumed[account_id, window_start] = consumed_cents or 0
         if key is not None:
-            found.stored[account_id, key] = Stored(*row[_ACCOUNT + 1 :])
+            found.stored[account_id, key] = Stored(*row[_TERMS + 1 :])
     return found

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lastro.accounts.queries import list_accounts, load_holder
+from lastro.accounts.queries import list_terms, load_holder
 from lastro.idempotency.actions import Told
 from lastro.idempotency.queries import Answer, list_standing, move_answers
 from lastro.kit.crash import crash_point
@@ -45,7 +45,7 @@ async def learn_all(
     touches_books = any(news.fact not in KEEPS_BOOKS for c in commands for news in c.news)
     balances = await lock_balances(tx, account_ids) if touches_books else {}
     now = services.clock.now()
-    accounts = await list_accounts(tx, account_ids) if touches_books else {}
+    accounts = await list_terms(tx, account_ids) if touches_books else {}
     payouts = await lock_by_id(tx, [(c.account_id, c.payout_id) for c in commands])
     returns = [(c.account_id, RETURN, n.returned.return_id) for c in commands for n in c.news if n.returned]
     known = await list_facts(tx, returns) if returns else set()

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import structlog
 
-from lastro.accounts.queries import list_accounts
+from lastro.accounts.queries import list_terms
 from lastro.kit.crash import crash_point
 from lastro.kit.deadline import Within
 from lastro.kit.errors import LastroError
@@ -68,7 +68,7 @@ async def check(services: Services, payouts: list[Payout], render_result: Render
 async def _learn_all(services: Services, payouts: list[Payout], commands: list[Learn]) -> list[Payout]:
     """Learn plain settlements the short way, and the long way whatever that does not meet."""
     plain = [(p, c) for p, c in zip(payouts, commands, strict=True) if is_settled(p, c)]
-    accounts = await list_accounts(services.pool, [payout.account_id for payout, _ in plain]) if plain else {}
+    accounts = await list_terms(services.pool, [payout.account_id for payout, _ in plain]) if plain else {}
     short = [Seen(payout, command, accounts[payout.account_id]) for payout, command in plain]
     ended = [item for item in await services.lanes.submit_all(SETTLE, short) if isinstance(item, Payout)]
     done = {(payout.account_id, payout.payout_id) for payout in ended}

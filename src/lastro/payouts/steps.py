@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lastro.accounts.model import Account
+from lastro.accounts.model import Terms
 from lastro.kit.clock import utc
 from lastro.kit.errors import InvalidState
 from lastro.kit.ids import new_id
@@ -79,7 +79,7 @@ class Batch:
     def __init__(
         self,
         balances: dict[str, Balance],
-        accounts: dict[str, Account],
+        accounts: dict[str, Terms],
         payouts: dict[tuple[str, str], Payout],
         known: set[tuple[str, str, str]],
         payers: dict[str, Party],
@@ -180,7 +180,7 @@ def _take(batch: Batch, payout: Payout, step: Step, news: News) -> Payout:
     return _settle(batch, after, account, news, again=step.books is Books.TAKE_AGAIN)
 
 
-def _reverse(batch: Batch, payout: Payout, account: Account, news: News) -> Payout:
+def _reverse(batch: Batch, payout: Payout, account: Terms, news: News) -> Payout:
     movement_id = new_id(batch.now)
     batch.book(reverse_posting(payout, account, movement_id), payout.account_id)
     batch.movements.append((payout.account_id, payout.movement_id, MovementStatus.REVERSED, None))
@@ -205,7 +205,7 @@ def _reverse(batch: Batch, payout: Payout, account: Account, news: News) -> Payo
     )
 
 
-def _settle(batch: Batch, payout: Payout, account: Account, news: News, *, again: bool) -> Payout:
+def _settle(batch: Batch, payout: Payout, account: Terms, news: News, *, again: bool) -> Payout:
     paid_at = news.at or batch.now
     if again:
         payout = payout.but(movement_id=new_id(batch.now))
@@ -248,7 +248,7 @@ def _handover(batch: Batch, payout: Payout, paid_at: datetime) -> Handover:
     )
 
 
-def _credit_back(batch: Batch, payout: Payout, account: Account, news: News) -> Payout:
+def _credit_back(batch: Batch, payout: Payout, account: Terms, news: News) -> Payout:
     returned = news.returned
     if returned is None:
         raise TypeError("a return names what came back")

@@ -12,7 +12,7 @@ from lastro.kit.errors import LastroError, Unavailable
 Command = TypeVar("Command")
 Result = TypeVar("Result")
 
-ANSWERS_A_TURN = 8
+ANSWERS_A_TURN = 32
 
 
 @dataclass(slots=True, eq=False)

@@ -6,7 +6,7 @@ reads every byte.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -41,8 +41,12 @@ class Shape:
 
     def pack(self, rows: Iterable[Sequence[Any]]) -> str:
         """Turn rows into parameter 1."""
-        made = self._row
-        return _encode([made(*row) for row in rows]).decode()
+        made, width = self._row, len(self.names)
+        return _encode([made(*row) if len(row) == width else _misfit(row) for row in rows]).decode()
+
+
+def _misfit(row: Sequence[Any]) -> NoReturn:
+    raise TypeError(f"a row of {len(row)} values has not the width of its shape")
 
 
 def given_sql(**types: str) -> str:
