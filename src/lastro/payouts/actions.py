@@ -30,7 +30,7 @@ from lastro.services import Services
 from lastro.store.lane import LaneSpec
 from lastro.store.pool import Connection
 from lastro.store.together import together
-from lastro.store.work import Work, WorkKind, put_work
+from lastro.store.work import Work, WorkKind, insert_work
 
 PROVIDER_TIMEOUT_S = 10
 WAIT_FOR_FIRST_S = 5.0
@@ -129,7 +129,7 @@ async def _write(tx: Connection, batch: _Batch) -> None:
         await insert_payouts(writes, batch.payouts)
         await write(writes, batch.booked)
         await put_consumed(writes, batch.consumed)
-        await put_work(writes, due)
+        await insert_work(writes, due)
 
 
 async def _known(

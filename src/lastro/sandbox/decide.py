@@ -90,7 +90,8 @@ def fate(order: Submission, forced: Forced | None, returns: Sequence[Return], *,
         view = _by_scenario(base, order, now)
     if view.status is not OrderStatus.SETTLED:
         return view
-    return view._replace(returns=(*_returns_by_scenario(order, view, now), *returns))
+    came_back = (*_returns_by_scenario(order, view, now), *returns)
+    return view._replace(returns=came_back) if came_back else view
 
 
 def _by_scenario(base: OrderView, order: Submission, now: datetime) -> OrderView:
@@ -110,6 +111,7 @@ _PLANS: dict[str, tuple[float, OrderStatus, str | None]] = {
 }
 
 
+@functools.lru_cache(maxsize=1_024)
 def _plan(word: str) -> tuple[float, OrderStatus, str | None]:
     """Return after how many seconds the order ends, how, and with which code."""
     if word in _PLANS:

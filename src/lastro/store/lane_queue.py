@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -72,7 +71,8 @@ class LaneQueue(Generic[Command, Result]):
     def __init__(self, *, batch_max: int, queue_max: int) -> None:
         self._batch_max = batch_max
         self._queue_max = queue_max
-        self._accounts: dict[str, deque[Waiting[Command, Result]]] = {}
+        # Lists, though the first is taken out: most accounts have one command, and a deque of one is dear.
+        self._accounts: dict[str, list[Waiting[Command, Result]]] = {}
         self._length = 0
         self._closed = False
 
@@ -91,8 +91,9 @@ class LaneQueue(Generic[Command, Result]):
         waiting = Waiting(account_id, command, future, time.monotonic())
         queue = self._accounts.get(account_id)
         if queue is None:
-            queue = self._accounts[account_id] = deque()
-        queue.append(waiting)
+            self._accounts[account_id] = [waiting]
+        else:
+            queue.append(waiting)
         self._length += 1
         return waiting
 
@@ -131,15 +132,15 @@ class LaneQueue(Generic[Command, Result]):
                 self._accounts[account_id] = queue
 
     @staticmethod
-    def _move(
-        queue: deque[Waiting[Command, Result]], room: int, batch: list[Waiting[Command, Result]]
-    ) -> int:
+    def _move(queue: list[Waiting[Command, Result]], room: int, batch: list[Waiting[Command, Result]]) -> int:
         """Move up to `room` commands, drop those of callers that left, and return how many are gone."""
         removed = 0
-        while queue and room:
-            waiting = queue.popleft()
+        for waiting in queue:
+            if not room:
+                break
             removed += 1
             if not waiting.future.done():
                 batch.append(waiting)
                 room -= 1
+        del queue[:removed]
         return removed

@@ -23,13 +23,12 @@ effective_cache_size = '1GB'
 random_page_cost = 1.1
 jit = off
 wal_level = 'replica'
-wal_compression = on
 max_wal_size = '2GB'
 checkpoint_timeout = '15min'
 autovacuum_naptime = '15s'
 autovacuum_vacuum_scale_factor = 0.02
 autovacuum_vacuum_insert_scale_factor = 0.05
-autovacuum_analyze_scale_factor = 0.02
+autovacuum_analyze_scale_factor = 0.1
 # A service that was killed leaves sessions behind; they must not hold locks until they next speak.
 client_connection_check_interval = '2s'
 # Terse: a DETAIL line would write personal data to disk.

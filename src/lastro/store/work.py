@@ -49,6 +49,18 @@ async def put_work(tx: Writer, items: Iterable[Work]) -> None:
         await tx.execute(PUT_WORK, _WORK.pack(rows), NEVER_LEASED)
 
 
+INSERT_WORK = f"""
+INSERT INTO work (account_id, kind, id, due_at, leased_until)
+SELECT account_id, kind, id, due_at, $2 FROM {_WORK.given}"""
+
+
+async def insert_work(tx: Writer, items: Iterable[Work]) -> None:
+    """Queue work of records that are new: nothing of theirs can be queued yet, so nothing is looked for."""
+    rows = sorted(items)
+    if rows:
+        await tx.execute(INSERT_WORK, _WORK.pack(rows), NEVER_LEASED)
+
+
 DELETE_WORK = f"""
 DELETE FROM work USING {given_sql(account_id="text", kind="text", id="text")}
 WHERE work.account_id = given.account_id AND work.kind = given.kind AND work.id = given.id"""
