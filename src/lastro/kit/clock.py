@@ -46,7 +46,7 @@ def brt_or_none(at: datetime | None) -> str | None:
     return None if at is None else brt(at)
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 def utc(at: datetime) -> str:
     """Write an instant in UTC with milliseconds and Z: webhook bodies and metadata."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
