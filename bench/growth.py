@@ -59,6 +59,7 @@ def measure_sizes(service: Service, scale: Scale, sizes: tuple[int, ...]) -> dic
             _load(service, request, 1, 1)
             runs = [_load(service, request, 1, scale.read_s).p50_ms for _ in range(scale.rounds)]
             seen[name].append(round(median(runs), 3))
+        asyncio.run(service.fund(account))
         seen["payouts"].append(round(_payouts(service, [account], scale)))
         print(
             f"{rows:>9,} rows: " + ", ".join(f"{name} {values[-1]:g}" for name, values in seen.items()),

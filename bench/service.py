@@ -196,10 +196,19 @@ class Service:
         account_id = (await self.ask(link, "POST", path, self.admin_token, terms))["id"]
         named = {"pixAccountIds": [account_id]}
         api_key = (await self.ask(link, "POST", "/admin/v1/api-keys", self.admin_token, named))["apiKey"]
+        account = Account(account_id, api_key)
         if funded:
-            pix = {"pixAccountId": account_id, "amountCents": PLENTY_CENTS}
-            await self.ask(link, "POST", "/sandbox/pix-in", api_key, pix)
-        return Account(account_id, api_key)
+            await self._fund(link, account)
+        return account
+
+    async def fund(self, account: Account) -> None:
+        """Give an account plenty of money."""
+        async with aiohttp.ClientSession() as link:
+            await self._fund(link, account)
+
+    async def _fund(self, link: aiohttp.ClientSession, account: Account) -> None:
+        pix = {"pixAccountId": account.account_id, "amountCents": PLENTY_CENTS}
+        await self.ask(link, "POST", "/sandbox/pix-in", account.api_key, pix)
 
 
 def tidy_environment() -> None:
