@@ -83,7 +83,13 @@ async def test_stop_leaves_no_process_no_socket_and_no_url(data_dir):
     embedded.stop(cluster)
     embedded.stop(cluster)
     assert [pid for pid in processes if not is_gone(pid)] == []
-    assert {path.name for path in cluster.place.base.iterdir()} == {"cluster", "postgres.log", "service.lock"}
+    left = {path.name for path in cluster.place.base.iterdir()}
+    # Where the server's user cannot reach the installed programs, a copy of them stays, too.
+    assert {name for name in left if not name.startswith("software-")} == {
+        "cluster",
+        "postgres.log",
+        "service.lock",
+    }
     assert not (cluster.place.cluster / "postmaster.pid").exists()
     assert embedded.database_url(data_dir) is None
     connection.terminate()
