@@ -11,7 +11,7 @@ from lastro.idempotency.actions import Told
 from lastro.ledger.check import check
 from lastro.payouts.actions import SEND
 from lastro.payouts.confirm import ACCEPT, SETTLE, Seen
-from lastro.payouts.model import Fact, Payout
+from lastro.payouts.model import STEPS, Fact, Payout, PayoutStatus
 from lastro.payouts.outcomes import CHECK, LEARN
 from lastro.payouts.queries import load_payout
 from tests.support.house import intents, news, recorded_house, settlements, submit_all
@@ -67,16 +67,17 @@ def accepted(house, made) -> list[Seen]:
     return [Seen(m.payout, n) for m, n in zip(made, news(house, made, Fact.ACCEPTED), strict=True)]
 
 
-async def test_both_ways_write_the_same(house):
+@pytest.mark.parametrize("fact", [Fact.ACCEPTED, Fact.NO_ANSWER])
+async def test_both_ways_write_the_same(house, fact):
     """Two twins, one each way, compared after the order is accepted and after it has settled."""
     lanes = house.services.lanes
     short, long = await send(house, 2)
-    (told,) = await submit_all(lanes, ACCEPT, accepted(house, [short]))
-    (learned,) = await submit_all(lanes, LEARN, news(house, [long], Fact.ACCEPTED))
+    (told,) = await submit_all(lanes, ACCEPT, [Seen(short.payout, *news(house, [short], fact))])
+    (learned,) = await submit_all(lanes, LEARN, news(house, [long], fact))
     assert told == learned.answer == Told(201, b"{}", replayed=False)
     after = await rows_of(house, short.payout)
     assert after == await rows_of(house, long.payout)
-    assert [row[0] for row in after["payouts"]] == ["PROCESSING"]
+    assert [row[0] for row in after["payouts"]] == [STEPS[PayoutStatus.PENDING, fact].to]
     assert len(after["work"]) == len(after["idempotency"]) == 1
 
     (seen,) = await settlements(house, [short])

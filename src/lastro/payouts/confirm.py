@@ -15,12 +15,11 @@ from lastro.kit.crash import crash_point
 from lastro.ledger.model import MovementStatus
 from lastro.payouts import confirm_queries
 from lastro.payouts.model import KEEPS_BOOKS, Fact, Payout, PayoutStatus
-from lastro.payouts.steps import Batch, Learn, apply_news
+from lastro.payouts.steps import CREATED, Batch, Learn, apply_news
 from lastro.services import Services
 from lastro.store.lane import LaneSpec
 from lastro.store.pool import Connection
 
-CREATED = 201
 SETTLES_FROM = frozenset({PayoutStatus.PROCESSING, PayoutStatus.SUBMITTED_UNKNOWN, PayoutStatus.STUCK})
 
 

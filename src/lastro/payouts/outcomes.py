@@ -18,15 +18,13 @@ from lastro.outbox.queries import insert_alarms, insert_events
 from lastro.payouts.model import KEEPS_BOOKS, OPEN, Fact, Payout
 from lastro.payouts.operator_queries import AlarmName, Audit, insert_audits, list_open_alarms
 from lastro.payouts.queries import insert_handovers, lock_by_id, move_marks, move_payouts
-from lastro.payouts.steps import RETURN, Batch, Learn, apply_news
+from lastro.payouts.steps import CREATED, RETURN, Batch, Learn, apply_news
 from lastro.provider.port import Party
 from lastro.services import Services
 from lastro.store.lane import LaneSpec
 from lastro.store.pool import Connection
 from lastro.store.together import Written, together
 from lastro.store.work import Work, WorkKind, delete_work, put_work
-
-CREATED = 201
 
 
 class Learned(NamedTuple):

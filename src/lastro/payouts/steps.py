@@ -32,6 +32,7 @@ from lastro.payouts.decide import (
 from lastro.payouts.model import OPEN, STEPS, Books, Fact, Handover, Payout, PayoutStatus, Reading, Step
 from lastro.provider.port import Party, Return
 
+CREATED = 201  # with which every request to send is answered once its intent stands
 RETURN = "return"
 SETTLED = "payout_settled"
 REFUSED = "payout_refused"

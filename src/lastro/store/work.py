@@ -35,20 +35,6 @@ class Work(NamedTuple):
 
 _WORK = Shape(account_id="text", kind="text", id="text", due_at="timestamptz")
 
-PUT_WORK = f"""
-INSERT INTO work (account_id, kind, id, due_at, leased_until)
-SELECT account_id, kind, id, due_at, $2 FROM {_WORK.given}
-ON CONFLICT (account_id, kind, id)
-DO UPDATE SET due_at = EXCLUDED.due_at, leased_until = EXCLUDED.leased_until"""
-
-
-async def put_work(tx: Writer, items: Iterable[Work]) -> None:
-    """Queue work, or give queued work a new instant; either way nobody holds it afterwards."""
-    rows = sorted(items)
-    if rows:
-        await tx.execute(PUT_WORK, _WORK.pack(rows), NEVER_LEASED)
-
-
 INSERT_WORK = f"""
 INSERT INTO work (account_id, kind, id, due_at, leased_until)
 SELECT account_id, kind, id, due_at, $2 FROM {_WORK.given}"""
@@ -59,6 +45,18 @@ async def insert_work(tx: Writer, items: Iterable[Work]) -> None:
     rows = sorted(items)
     if rows:
         await tx.execute(INSERT_WORK, _WORK.pack(rows), NEVER_LEASED)
+
+
+PUT_WORK = f"""{INSERT_WORK}
+ON CONFLICT (account_id, kind, id)
+DO UPDATE SET due_at = EXCLUDED.due_at, leased_until = EXCLUDED.leased_until"""
+
+
+async def put_work(tx: Writer, items: Iterable[Work]) -> None:
+    """Queue work, or give queued work a new instant; either way nobody holds it afterwards."""
+    rows = sorted(items)
+    if rows:
+        await tx.execute(PUT_WORK, _WORK.pack(rows), NEVER_LEASED)
 
 
 DELETE_WORK = f"""
