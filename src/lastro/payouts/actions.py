@@ -19,7 +19,7 @@ from lastro.ledger.queries import lock_balances
 from lastro.limits.decide import window_at
 from lastro.limits.queries import put_consumed
 from lastro.payouts.confirm import ACCEPT, Seen, is_accepted
-from lastro.payouts.decide import Send, beneficiary_of, first_check_at, send
+from lastro.payouts.decide import Send, beneficiary_of, first_check_at, first_look_at, send
 from lastro.payouts.gather_queries import gather
 from lastro.payouts.model import Fact, Payout
 from lastro.payouts.outcomes import LEARN
@@ -121,9 +121,7 @@ async def send_all(
 
 async def _write(tx: Connection, batch: _Batch) -> None:
     """Write a batch of intents: the funds are held and the first check is scheduled in one commit."""
-    due = [
-        Work(p.account_id, WorkKind.PAYOUT, p.payout_id, p.next_poll_at or batch.now) for p in batch.payouts
-    ]
+    due = [Work(p.account_id, WorkKind.PAYOUT, p.payout_id, first_look_at(p)) for p in batch.payouts]
     async with together(tx) as writes:
         await insert_claims(writes, batch.claims, now=batch.now)
         await insert_payouts(writes, batch.payouts)

@@ -14,6 +14,7 @@ from lastro.idempotency.actions import Told
 from lastro.kit.crash import crash_point
 from lastro.ledger.model import MovementStatus
 from lastro.payouts import confirm_queries
+from lastro.payouts.decide import first_look_at
 from lastro.payouts.model import KEEPS_BOOKS, Fact, Payout, PayoutStatus
 from lastro.payouts.steps import CREATED, Batch, Learn, apply_news
 from lastro.services import Services
@@ -74,8 +75,8 @@ async def accept_all(services: Services, db: Connection, commands: Sequence[Seen
         rows.append(
             (
                 *_name(was), was.status, was.poll_attempts,
-                after.status, after.last_error, after.updated_at, after.next_poll_at, after.provider_code,
-                was.idempotency_key, CREATED, body,
+                after.status, after.last_error, after.updated_at, after.next_poll_at, first_look_at(was),
+                after.provider_code, was.idempotency_key, CREATED, body,
             )
         )  # fmt: skip
     crash_point("payout.outcome_open")

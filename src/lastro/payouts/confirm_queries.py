@@ -25,7 +25,7 @@ _SETTLED = {
 }  # fmt: skip
 
 _ACCEPT = Shape(
-    **_SEEN, **_ACCEPTED, provider_code="text", idempotency_key="text", answer_status="smallint",
+    **_SEEN, **_ACCEPTED, first_look_at="timestamptz", provider_code="text", idempotency_key="text", answer_status="smallint",
     answer="bytea",
 )  # fmt: skip
 _SETTLE = Shape(
@@ -57,12 +57,16 @@ WITH moved AS (
 ), scheduled AS (
     UPDATE work SET due_at = moved.next_poll_at, leased_until = $2 FROM moved
     WHERE work.account_id = moved.account_id AND work.kind = moved.work_kind AND work.id = moved.payout_id
+      AND moved.next_poll_at <> moved.first_look_at
 )
 SELECT account_id, payout_id FROM answered"""
 
 
 async def accept(db: Connection, rows: Iterable[Sequence[Any]]) -> set[tuple[str, str]]:
-    """Move payouts on, store their answers, schedule their checks; return (account, payout) of those met."""
+    """Move payouts on and store their answers; return (account, payout) of those met.
+
+    An intent is queued for the first check of an accepted order: only who comes later is queued anew.
+    """
     return {(row[0], row[1]) for row in await db.fetch(ACCEPT, _ACCEPT.pack(rows), NEVER_LEASED)}
 
 

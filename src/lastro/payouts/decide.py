@@ -259,6 +259,11 @@ def first_check_at(payout: Payout, first_check_s: float) -> datetime:
     return payout.submitted_at + timedelta(seconds=SUBMIT_WITHIN_S + first_check_s)
 
 
+def first_look_at(payout: Payout) -> datetime:
+    """Return when the loop takes a new payout up: on time for its first check if it is accepted by then."""
+    return payout.submitted_at + timedelta(seconds=CHECKS_S[0] + CHECK_SLACK_S)
+
+
 def next_check_at(payout: Payout, *, now: datetime) -> datetime:
     """Return the next instant of the schedule, counted from submission or, unanswered, from its deadline."""
     if payout.status == PayoutStatus.STUCK:

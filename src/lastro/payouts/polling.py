@@ -16,10 +16,11 @@ from lastro.payouts.queries import list_by_id
 from lastro.payouts.steps import Learn, News, Render
 from lastro.provider.port import OrderStatus, OrderView, Unknown
 from lastro.services import Services
-from lastro.store.work import WorkKind, take_work
+from lastro.store.work import WorkKind, postpone_work, take_work
 
 BATCH_MAX = 96  # a larger batch would hold everybody else up while it is decided
 LEASE_S = 30.0
+LOOK_AGAIN_S = 1.0
 PROVIDER_TIMEOUT_S = 10
 
 log = structlog.get_logger()
@@ -46,8 +47,19 @@ async def check_due(services: Services, render_result: Render) -> int:
         return 0
     crash_point("payout.due")
     payouts = await list_by_id(services.pool, [(work.account_id, work.id) for work in due])
-    await check(services, list(payouts.values()), render_result)
+    early = {name for name, payout in payouts.items() if _is_early(payout, services.clock.now())}
+    await postpone_work(
+        services.pool,
+        [work for work in due if (work.account_id, work.id) in early],
+        until=services.clock.now() + timedelta(seconds=LOOK_AGAIN_S),
+    )
+    await check(services, [p for name, p in payouts.items() if name not in early], render_result)
     return len(due)
+
+
+def _is_early(payout: Payout, now: datetime) -> bool:
+    """Tell whether a payout's order may still be on its way: then the provider is not asked yet."""
+    return payout.status == PayoutStatus.PENDING and payout.next_poll_at is not None and now < payout.next_poll_at
 
 
 async def check(services: Services, payouts: list[Payout], render_result: Render | None) -> list[Payout]:

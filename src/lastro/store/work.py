@@ -95,6 +95,20 @@ async def take_work(
     return [Work(row["account_id"], kind, row["id"], row["due_at"]) for row in leased]
 
 
+POSTPONE = f"""
+UPDATE work SET due_at = $4, leased_until = $5
+FROM {given_sql(account_id="text", id="text", due_at="timestamptz")}
+WHERE work.account_id = given.account_id AND work.kind = $6 AND work.id = given.id
+  AND work.due_at = given.due_at"""
+
+
+async def postpone_work(db: Writer, items: Sequence[Work], *, until: datetime) -> None:
+    """Give taken work of one kind back for later, unless somebody has given it another instant meanwhile."""
+    if items:
+        rows = sorted((item.account_id, item.id, item.due_at) for item in items)
+        await db.execute(POSTPONE, *columns(rows, 3), until, NEVER_LEASED, items[0].kind)
+
+
 LOAD_OLDEST_DUE = "SELECT min(due_at) FROM work WHERE kind = $1"
 
 
