@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from lastro.charges.model import Charge, ChargeStatus, Refund, Variant
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import Shape, columns, given_sql
+from lastro.store.rows import Shape, columns, given_sql, pack
 from lastro.store.together import Writer
 
 CHARGE_COLUMNS = ", ".join(Charge._fields)
@@ -61,7 +61,7 @@ JOIN charges ON charges.account_id = given.account_id AND charges.charge_id = gi
 
 async def list_by_id(db: Connection | Pool, ids: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Charge]:
     """Return charges by (account, id): what a batch needs, read under the accounts' locks."""
-    rows = await db.fetch(LIST_BY_ID, *columns(sorted(set(ids)), 2))
+    rows = await db.fetch(LIST_BY_ID, pack(sorted(set(ids))))
     return {(row["account_id"], row["charge_id"]): Charge(*row) for row in rows}
 
 
@@ -74,7 +74,7 @@ async def list_by_txid(
     db: Connection | Pool, txids: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], Charge]:
     """Return charges by (account, txid): which charge a credit pays."""
-    rows = await db.fetch(LIST_BY_TXID, *columns(sorted(set(txids)), 2))
+    rows = await db.fetch(LIST_BY_TXID, pack(sorted(set(txids))))
     return {(row["account_id"], row["txid"]): Charge(*row) for row in rows}
 
 
@@ -85,7 +85,7 @@ JOIN charges ON charges.account_id = given.account_id AND charges.external_ref =
 
 async def list_external_refs(tx: Connection, refs: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
     """Return which references are taken."""
-    rows = await tx.fetch(LIST_EXTERNAL_REFS, *columns(sorted(set(refs)), 2))
+    rows = await tx.fetch(LIST_EXTERNAL_REFS, pack(sorted(set(refs))))
     return {(row[0], row[1]) for row in rows}
 
 
@@ -157,7 +157,7 @@ async def list_credit_movements(
     tx: Connection, credits_: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], str]:
     """Return the movements of booked credits, by (account, end-to-end id)."""
-    rows = await tx.fetch(LIST_CREDIT_MOVEMENTS, *columns(sorted(set(credits_)), 2))
+    rows = await tx.fetch(LIST_CREDIT_MOVEMENTS, pack(sorted(set(credits_))))
     return {(row[0], row[1]): row[2] for row in rows}
 
 
@@ -226,7 +226,7 @@ JOIN charge_refunds ON charge_refunds.account_id = given.account_id
 
 async def list_by_return(tx: Connection, ids: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Refund]:
     """Return refunds by (account, return id)."""
-    rows = await tx.fetch(LIST_BY_RETURN, *columns(sorted(set(ids)), 2))
+    rows = await tx.fetch(LIST_BY_RETURN, pack(sorted(set(ids))))
     return {(row["account_id"], row["return_id"]): Refund(*row) for row in rows}
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lastro.idempotency.decide import Claim, Stored
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import Shape, columns, given_sql
+from lastro.store.rows import Shape, given_sql, pack
 from lastro.store.together import Together, Writer, Written
 
 _COLUMNS = "account_id, key, fingerprint, record_id, status, answer, sealed, created_at"
@@ -19,7 +19,7 @@ JOIN idempotency ON idempotency.account_id = given.account_id AND idempotency.ke
 
 async def list_stored(db: Connection | Pool, claims: Iterable[Claim]) -> dict[tuple[str, str], Stored]:
     """Return what is stored under the keys of a batch."""
-    rows = await db.fetch(LIST_STORED, *columns(sorted({(c.account_id, c.key) for c in claims}), 2))
+    rows = await db.fetch(LIST_STORED, pack(sorted({(c.account_id, c.key) for c in claims})))
     return {(row[0], row[1]): Stored(*row) for row in rows}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lastro.ledger.model import Balance, Entry, Movement
 from lastro.store.pool import Connection
-from lastro.store.rows import columns
+from lastro.store.rows import given_sql, pack
 
 _BALANCE = ", ".join(Balance.__struct_fields__)
 # Words for people and metadata are no part of the proof, and by far the widest columns.
@@ -22,7 +22,7 @@ COUNT_MOVEMENTS = "SELECT COALESCE(sum(movement_seq), 0)::bigint FROM balances"
 LIST_ALL_MOVEMENTS = f"SELECT {_MOVEMENT} FROM movements ORDER BY account_id, at, seq"
 
 LIST_ENTRIES_OF = f"""
-SELECT {_ENTRY} FROM unnest($1::text[], $2::text[]) AS given (account_id, movement_id)
+SELECT {_ENTRY} FROM {given_sql(account_id="text", movement_id="text")}
 JOIN entries ON entries.account_id = given.account_id AND entries.movement_id = given.movement_id"""
 
 
@@ -32,7 +32,7 @@ async def list_entries_of(
     """Return the entries of movements, by account and movement, in the order of their legs."""
     names = [(movement.account_id, movement.movement_id) for movement in movements]
     found: dict[tuple[str, str], list[Entry]] = {name: [] for name in names}
-    for row in await tx.fetch(LIST_ENTRIES_OF, *columns(names, 2)):
+    for row in await tx.fetch(LIST_ENTRIES_OF, pack(names)):
         entry = Entry(*row)
         found[entry.account_id, entry.movement_id].append(entry)
     for entries in found.values():

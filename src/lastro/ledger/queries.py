@@ -8,7 +8,7 @@ from msgspec.structs import astuple
 
 from lastro.ledger.model import Balance, Entry, Leg, Movement, MovementStatus
 from lastro.store.pool import Connection
-from lastro.store.rows import Shape, columns
+from lastro.store.rows import Shape, given_sql, pack
 from lastro.store.together import Writer
 
 LOCK_BALANCES = """
@@ -93,37 +93,37 @@ async def move_movements(tx: Writer, moves: Sequence[tuple[str, str, MovementSta
         await tx.execute(MOVE_MOVEMENTS, _MOVE.pack(sorted(moves)))
 
 
-LIST_LEGS = """
+LIST_LEGS = f"""
 SELECT entries.account_id, entries.movement_id, book, amount_cents, kind
-FROM unnest($1::text[], $2::text[]) AS given (account_id, movement_id)
+FROM {given_sql(account_id="text", movement_id="text")}
 JOIN entries ON entries.account_id = given.account_id AND entries.movement_id = given.movement_id
 ORDER BY entries.account_id, entries.movement_id, leg"""
 
 
 async def list_legs(tx: Connection, movements: Sequence[tuple[str, str]]) -> dict[str, tuple[Leg, ...]]:
     """Return the legs of movements, by movement id: a reversal gives back exactly what was taken."""
-    rows = await tx.fetch(LIST_LEGS, *columns(movements, 2))
+    rows = await tx.fetch(LIST_LEGS, pack(movements))
     found: dict[str, list[Leg]] = {}
     for row in rows:
         found.setdefault(row["movement_id"], []).append(Leg(row["book"], row["amount_cents"], row["kind"]))
     return {movement_id: tuple(legs) for movement_id, legs in found.items()}
 
 
-LIST_METADATA = """
+LIST_METADATA = f"""
 SELECT movements.movement_id, movements.metadata
-FROM unnest($1::text[], $2::text[]) AS given (account_id, movement_id)
+FROM {given_sql(account_id="text", movement_id="text")}
 JOIN movements ON movements.account_id = given.account_id AND movements.movement_id = given.movement_id"""
 
 
 async def list_metadata(tx: Connection, movements: Sequence[tuple[str, str]]) -> dict[str, str]:
     """Return the metadata of movements, by movement id: a refund repeats its original's."""
-    rows = await tx.fetch(LIST_METADATA, *columns(movements, 2))
+    rows = await tx.fetch(LIST_METADATA, pack(movements))
     return {row["movement_id"]: row["metadata"] for row in rows}
 
 
-LIST_FACTS = """
+LIST_FACTS = f"""
 SELECT facts.account_id, facts.kind, facts.external_id
-FROM unnest($1::text[], $2::text[], $3::text[]) AS given (account_id, kind, external_id)
+FROM {given_sql(account_id="text", kind="text", external_id="text")}
 JOIN facts ON facts.account_id = given.account_id AND facts.kind = given.kind
     AND facts.external_id = given.external_id"""
 
@@ -132,7 +132,7 @@ FactKey = tuple[str, str, str]
 
 async def list_facts(tx: Connection, facts: Iterable[FactKey]) -> set[FactKey]:
     """Return which of these outside facts are booked already."""
-    rows = await tx.fetch(LIST_FACTS, *columns(sorted(set(facts)), 3))
+    rows = await tx.fetch(LIST_FACTS, pack(sorted(set(facts))))
     return {(row[0], row[1], row[2]) for row in rows}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import Shape, columns, given_sql
+from lastro.store.rows import Shape, given_sql, pack
 from lastro.store.together import Writer
 
 WindowKey = tuple[str, datetime]
@@ -18,7 +18,7 @@ JOIN spending_windows ON spending_windows.account_id = given.account_id
 
 async def list_consumed(db: Connection | Pool, windows: Iterable[WindowKey]) -> dict[WindowKey, int]:
     """Return what was consumed of windows; absent ones are untouched."""
-    rows = await db.fetch(LIST_CONSUMED, *columns(sorted(set(windows)), 2))
+    rows = await db.fetch(LIST_CONSUMED, pack(sorted(set(windows))))
     return {(row[0], row[1]): row[2] for row in rows}
 
 

@@ -8,7 +8,7 @@ from lastro.accounts.model import Terms
 from lastro.idempotency.decide import Claim, Stored
 from lastro.limits.queries import WindowKey
 from lastro.store.pool import Connection
-from lastro.store.rows import columns, given_sql
+from lastro.store.rows import given_sql, pack
 
 
 class Gathered(NamedTuple):
@@ -27,7 +27,7 @@ SELECT {", ".join(f"pix_accounts.{name}" for name in Terms._fields)}, consumed_c
 FROM {given_sql(account_id="text", key="text")}
 JOIN pix_accounts ON pix_accounts.account_id = given.account_id
 LEFT JOIN spending_windows ON spending_windows.account_id = given.account_id
-    AND spending_windows.window_start = $3
+    AND spending_windows.window_start = $2
 LEFT JOIN idempotency ON idempotency.account_id = given.account_id AND idempotency.key = given.key"""
 
 
@@ -35,7 +35,7 @@ async def gather(tx: Connection, claims: Iterable[Claim], *, window_start: datet
     """Return what is known of the accounts and keys of a batch."""
     found = Gathered({}, {}, {})
     names = sorted({(claim.account_id, claim.key) for claim in claims})
-    for row in await tx.fetch(GATHER, *columns(names, 2), window_start):
+    for row in await tx.fetch(GATHER, pack(names), window_start):
         account_id, consumed_cents, key = row[0], row[_TERMS], row[_TERMS + 2]
         if account_id not in found.accounts:
             found.accounts[account_id] = Terms(*row[:_TERMS])

@@ -7,7 +7,7 @@ from operator import attrgetter
 from lastro.kit.ids import id_floor
 from lastro.payouts.model import MARKED, OPEN, Handover, Lookup, Payout, PayoutStatus
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import Shape, columns, given_sql
+from lastro.store.rows import Shape, given_sql, pack
 from lastro.store.together import Together, Writer, Written
 
 PAYOUT_COLUMNS = ", ".join(Payout.__struct_fields__)
@@ -88,7 +88,7 @@ JOIN payouts ON payouts.account_id = given.account_id AND payouts.payout_id = gi
 
 async def list_by_id(db: Connection | Pool, ids: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Payout]:
     """Return payouts by (account, id)."""
-    rows = await db.fetch(LIST_BY_ID, *columns(sorted(set(ids)), 2))
+    rows = await db.fetch(LIST_BY_ID, pack(sorted(set(ids))))
     return {(row["account_id"], row["payout_id"]): Payout(*row) for row in rows}
 
 
@@ -98,7 +98,7 @@ ORDER BY payouts.account_id, payouts.payout_id FOR NO KEY UPDATE OF payouts"""
 
 async def lock_by_id(tx: Connection, ids: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Payout]:
     """Lock payouts, sorted, and return them by (account, id): whoever moves one reads it so."""
-    rows = await tx.fetch(LOCK_BY_ID, *columns(sorted(set(ids)), 2))
+    rows = await tx.fetch(LOCK_BY_ID, pack(sorted(set(ids))))
     return {(row["account_id"], row["payout_id"]): Payout(*row) for row in rows}
 
 
@@ -111,7 +111,7 @@ async def list_by_end_to_end_id(
     db: Connection | Pool, names: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, str], Payout]:
     """Return payouts by (account, end-to-end id), whatever their status."""
-    rows = await db.fetch(LIST_BY_END_TO_END_ID, *columns(sorted(set(names)), 2))
+    rows = await db.fetch(LIST_BY_END_TO_END_ID, pack(sorted(set(names))))
     return {(row["account_id"], row["end_to_end_id"]): Payout(*row) for row in rows}
 
 
@@ -139,7 +139,7 @@ async def list_external_refs(tx: Connection, refs: Iterable[tuple[str, str]]) ->
     wanted = sorted(set(refs))
     if not wanted:
         return set()
-    return {(row[0], row[1]) for row in await tx.fetch(LIST_EXTERNAL_REFS, *columns(wanted, 2))}
+    return {(row[0], row[1]) for row in await tx.fetch(LIST_EXTERNAL_REFS, pack(wanted))}
 
 
 LIST_PAYOUTS = f"""

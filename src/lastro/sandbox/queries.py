@@ -9,7 +9,7 @@ import msgspec
 from lastro.provider.port import Credit, OrderName, Party, RefundStatus, RefundView, Return, Returned
 from lastro.sandbox.model import Forced, SandboxCharge, Submission
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import Shape, columns, given_sql
+from lastro.store.rows import Shape, given_sql, pack
 
 _LOGGED = Shape(
     account_id="text", reference="text", submission_id="text", end_to_end_id="text", amount_cents="bigint",
@@ -40,7 +40,7 @@ ORDER BY logged.account_id, logged.reference, arrived, submission_id DESC"""
 
 async def list_submissions(db: Connection, orders: Iterable[OrderName]) -> dict[OrderName, Submission]:
     """Return the first submission that arrived of each order, by (account, reference)."""
-    rows = await db.fetch(LIST_SUBMISSIONS, *columns(sorted(set(orders)), 2))
+    rows = await db.fetch(LIST_SUBMISSIONS, pack(sorted(set(orders))))
     return {(row["account_id"], row["reference"]): Submission(*row) for row in rows}
 
 
@@ -67,7 +67,7 @@ JOIN sandbox_forced AS forced
 
 async def list_forced(db: Connection, orders: Iterable[OrderName]) -> dict[OrderName, Forced]:
     """Return what a person forced on orders, by (account, reference)."""
-    rows = await db.fetch(LIST_FORCED, *columns(sorted(set(orders)), 2))
+    rows = await db.fetch(LIST_FORCED, pack(sorted(set(orders))))
     return {(row["account_id"], row["reference"]): Forced(*row) for row in rows}
 
 
@@ -111,7 +111,7 @@ async def list_returns(
 ) -> dict[str, list[Return]]:
     """Return what came back of the orders or credits (account, end-to-end id), by their end-to-end id."""
     found: dict[str, list[Return]] = {}
-    for row in await db.fetch(LIST_RETURNS, *columns(sorted(set(originals)), 2)):
+    for row in await db.fetch(LIST_RETURNS, pack(sorted(set(originals)))):
         found.setdefault(row["original"], []).append(Return(row["return_id"], row["amount_cents"], row["at"]))
     return found
 

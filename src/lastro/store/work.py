@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lastro.store.pool import Pool
-from lastro.store.rows import Shape, columns, given_sql
+from lastro.store.rows import Shape, given_sql, pack
 from lastro.store.together import Writer
 
 NEVER_LEASED = datetime(2000, 1, 1, tzinfo=UTC)
@@ -68,7 +68,7 @@ async def delete_work(tx: Writer, items: Iterable[tuple[str, WorkKind, str]]) ->
     """Finish work, in the transaction that made it superfluous."""
     rows = sorted(items)
     if rows:
-        await tx.execute(DELETE_WORK, *columns(rows, 3))
+        await tx.execute(DELETE_WORK, pack(rows))
 
 
 LIST_DUE = """
@@ -76,9 +76,9 @@ SELECT account_id, id, due_at, leased_until FROM work
 WHERE kind = $1 AND due_at <= $2 AND leased_until < $3 ORDER BY due_at LIMIT $4"""
 
 LEASE = f"""
-UPDATE work SET leased_until = $5
+UPDATE work SET leased_until = $2
 FROM {given_sql(account_id="text", id="text", due_at="timestamptz", leased_until="timestamptz")}
-WHERE work.account_id = given.account_id AND work.kind = $6 AND work.id = given.id
+WHERE work.account_id = given.account_id AND work.kind = $3 AND work.id = given.id
   AND work.due_at = given.due_at AND work.leased_until = given.leased_until
 RETURNING work.account_id, work.id, work.due_at"""
 
@@ -90,15 +90,15 @@ async def take_work(
     due = await pool.fetch(LIST_DUE, kind, now, real_now, batch_max * SAMPLE_FACTOR)
     if not due:
         return []
-    sample = sorted(random.sample(due, min(batch_max, len(due))))
-    leased = await pool.fetch(LEASE, *columns(sample, 4), real_now + timedelta(seconds=lease_s), kind)
+    sample = sorted(map(tuple, random.sample(due, min(batch_max, len(due)))))
+    leased = await pool.fetch(LEASE, pack(sample), real_now + timedelta(seconds=lease_s), kind)
     return [Work(row["account_id"], kind, row["id"], row["due_at"]) for row in leased]
 
 
 POSTPONE = f"""
-UPDATE work SET due_at = $4, leased_until = $5
+UPDATE work SET due_at = $2, leased_until = $3
 FROM {given_sql(account_id="text", id="text", due_at="timestamptz")}
-WHERE work.account_id = given.account_id AND work.kind = $6 AND work.id = given.id
+WHERE work.account_id = given.account_id AND work.kind = $4 AND work.id = given.id
   AND work.due_at = given.due_at"""
 
 
@@ -106,7 +106,7 @@ async def postpone_work(db: Writer, items: Sequence[Work], *, until: datetime) -
     """Give taken work of one kind back for later, unless somebody has given it another instant meanwhile."""
     if items:
         rows = sorted((item.account_id, item.id, item.due_at) for item in items)
-        await db.execute(POSTPONE, *columns(rows, 3), until, NEVER_LEASED, items[0].kind)
+        await db.execute(POSTPONE, pack(rows), until, NEVER_LEASED, items[0].kind)
 
 
 LOAD_OLDEST_DUE = "SELECT min(due_at) FROM work WHERE kind = $1"

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from lastro.kit.page import LAST_ID
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import Shape, columns, given_sql
+from lastro.store.rows import Shape, given_sql, pack
 from lastro.webhooks.model import FREE, Attempt, Delivery, Endpoint
 
 _ENDPOINT = ", ".join(Endpoint._fields)
@@ -90,7 +90,7 @@ async def put_leases(tx: Connection, gates: Iterable[tuple[str, str, datetime]])
 
 
 MOVE_PROBES = f"""
-UPDATE webhook_leases SET blocked_until = $3
+UPDATE webhook_leases SET blocked_until = $2
 FROM {given_sql(account_id="text", endpoint_id="text")}
 WHERE webhook_leases.account_id = given.account_id AND webhook_leases.endpoint_id = given.endpoint_id"""
 
@@ -99,7 +99,7 @@ async def move_probes(tx: Connection, endpoints: Iterable[EndpointKey]) -> None:
     """Let endpoints be tried now, without forgetting that they failed."""
     rows = sorted(set(endpoints))
     if rows:
-        await tx.execute(MOVE_PROBES, *columns(rows, 2), FREE)
+        await tx.execute(MOVE_PROBES, pack(rows), FREE)
 
 
 # --- the log ---------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ JOIN webhook_deliveries ON webhook_deliveries.account_id = given.account_id
 async def list_deliveries_by_id(tx: Connection, keys: Iterable[DeliveryKey]) -> dict[DeliveryKey, Delivery]:
     """Return the deliveries that a batch names."""
     names = sorted(set(keys))
-    rows = await tx.fetch(LIST_DELIVERIES_BY_ID, *columns(names, 3)) if names else []
+    rows = await tx.fetch(LIST_DELIVERIES_BY_ID, pack(names)) if names else []
     return {(row[0], row[1], row[2]): Delivery(**row) for row in rows}
 
 

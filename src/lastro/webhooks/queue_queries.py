@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from lastro.store.pool import Connection, Pool
-from lastro.store.rows import Shape, columns, given_sql
+from lastro.store.rows import Shape, given_sql, pack
 from lastro.webhooks.model import PARKED, Endpoint, Lease, Owed
 
 _LEASE = ", ".join(f"webhook_leases.{name}" for name in Lease._fields)
@@ -47,10 +47,10 @@ async def list_due_endpoints(
 
 
 TAKE_LEASES = f"""
-UPDATE webhook_leases SET token = given.token, leased_until = $4
+UPDATE webhook_leases SET token = given.token, leased_until = $2
 FROM {given_sql(**_KEYS, token="text")}
 WHERE webhook_leases.account_id = given.account_id AND webhook_leases.endpoint_id = given.endpoint_id
-  AND webhook_leases.leased_until < $5 AND webhook_leases.blocked_until <= $6
+  AND webhook_leases.leased_until < $3 AND webhook_leases.blocked_until <= $4
 RETURNING {_LEASE}"""  # noqa: S106
 
 
@@ -58,7 +58,7 @@ async def take_leases(
     pool: Pool, wanted: Iterable[tuple[str, str, str]], *, until: datetime, real_now: datetime, now: datetime
 ) -> list[Lease]:
     """Lease endpoints that are free at this moment: (account, endpoint, token)."""
-    rows = await pool.fetch(TAKE_LEASES, *columns(sorted(wanted), 3), until, real_now, now)
+    rows = await pool.fetch(TAKE_LEASES, pack(sorted(wanted)), until, real_now, now)
     return [Lease(*row) for row in rows]
 
 
@@ -83,7 +83,7 @@ WHERE webhook_endpoints.enabled"""
 
 async def list_targets(tx: Connection, keys: Iterable[EndpointKey]) -> dict[EndpointKey, Endpoint]:
     """Return the endpoints that may be sent to."""
-    rows = await tx.fetch(LIST_TARGETS, *columns(sorted(set(keys)), 2))
+    rows = await tx.fetch(LIST_TARGETS, pack(sorted(set(keys))))
     return {(row[0], row[1]): Endpoint(*row) for row in rows}
 
 
@@ -95,7 +95,7 @@ FROM {given_sql(**_KEYS, rows_max="int")}
 CROSS JOIN LATERAL (
     SELECT account_id, endpoint_id, delivery_id, due_at FROM webhook_queue
     WHERE webhook_queue.account_id = given.account_id AND webhook_queue.endpoint_id = given.endpoint_id
-      AND webhook_queue.due_at <= $4 ORDER BY due_at, delivery_id LIMIT given.rows_max) AS queue
+      AND webhook_queue.due_at <= $2 ORDER BY due_at, delivery_id LIMIT given.rows_max) AS queue
 JOIN webhook_deliveries ON webhook_deliveries.account_id = queue.account_id
     AND webhook_deliveries.endpoint_id = queue.endpoint_id
     AND webhook_deliveries.delivery_id = queue.delivery_id
@@ -108,7 +108,7 @@ async def list_owed(
     tx: Connection, wanted: Iterable[tuple[str, str, int]], *, now: datetime
 ) -> dict[EndpointKey, list[Owed]]:
     """Return the longest-due deliveries of endpoints, with their bytes: (account, endpoint, at most)."""
-    rows = await tx.fetch(LIST_OWED, *columns(sorted(wanted), 3), now)
+    rows = await tx.fetch(LIST_OWED, pack(sorted(wanted)), now)
     found: dict[EndpointKey, list[Owed]] = {}
     for row in rows:
         found.setdefault((row[0], row[1]), []).append(Owed(*row))
@@ -126,7 +126,7 @@ ORDER BY webhook_leases.account_id, webhook_leases.endpoint_id FOR NO KEY UPDATE
 
 async def lock_leases(tx: Connection, keys: Iterable[EndpointKey]) -> dict[EndpointKey, Lease]:
     """Lock the hot rows of endpoints, sorted: whoever changes their deliveries does this first."""
-    rows = await tx.fetch(LOCK_LEASES, *columns(sorted(set(keys)), 2))
+    rows = await tx.fetch(LOCK_LEASES, pack(sorted(set(keys))))
     return {(row[0], row[1]): Lease(*row) for row in rows}
 
 
@@ -230,7 +230,7 @@ async def move_leases(tx: Connection, leases: Iterable[Lease]) -> None:
 
 
 MOVE_GONE = f"""
-UPDATE webhook_endpoints SET enabled = false, updated_at = $3
+UPDATE webhook_endpoints SET enabled = false, updated_at = $2
 FROM {given_sql(**_KEYS)}
 WHERE webhook_endpoints.account_id = given.account_id AND webhook_endpoints.endpoint_id = given.endpoint_id"""
 
@@ -239,7 +239,7 @@ async def move_gone(tx: Connection, keys: Iterable[EndpointKey], *, now: datetim
     """Switch endpoints off whose receiver said that it is gone."""
     rows = sorted(set(keys))
     if rows:
-        await tx.execute(MOVE_GONE, *columns(rows, 2), now)
+        await tx.execute(MOVE_GONE, pack(rows), now)
 
 
 MOVE_PARKED = """
