@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -14,6 +14,8 @@ from lastro.kit.sealing import Keyring
 from lastro.provider.port import Provider
 from lastro.store.lane import LaneSet
 from lastro.store.pool import Pool
+
+Result = TypeVar("Result")
 
 log = structlog.get_logger()
 
@@ -34,6 +36,12 @@ class Tasks:
         task.add_done_callback(self._forget)
         return task
 
+    def detach(self, work: Coroutine[Any, Any, Result]) -> "asyncio.Future[Result]":
+        """Start work of the service and return its result, to be awaited: who stops waiting stops nothing."""
+        result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self.spawn(_fulfil(result, work))
+        return result
+
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled() and task.exception() is not None:
@@ -43,6 +51,21 @@ class Tasks:
         """Wait for what is running, as long as told."""
         if self._running:
             await asyncio.wait(self._running, timeout=timeout_s)
+
+
+async def _fulfil(result: "asyncio.Future[Result]", work: Coroutine[Any, Any, Result]) -> None:
+    try:
+        value = await work
+    except asyncio.CancelledError:
+        result.cancel()
+        raise
+    except Exception as error:
+        if result.done():
+            raise
+        result.set_exception(error)
+    else:
+        if not result.done():
+            result.set_result(value)
 
 
 class Wakes:

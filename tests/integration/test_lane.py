@@ -79,9 +79,9 @@ async def test_what_arrives_while_a_batch_is_in_flight_leaves_together_in_the_ne
     desk = Desk()
     gate = Gate(desk)
     async with lane_on(url, desk) as lane:
-        first, *others = [asyncio.create_task(lane.submit(note)) for note in notes(account, 1)]
+        first, *others = [asyncio.ensure_future(lane.submit(note)) for note in notes(account, 1)]
         await gate.entered.wait()
-        others = [asyncio.create_task(lane.submit(note)) for note in notes(account, 30)[1:]]
+        others = [asyncio.ensure_future(lane.submit(note)) for note in notes(account, 30)[1:]]
         await asyncio.sleep(0)
         assert lane.waiting == 29
         assert lane.oldest_wait_s() > 0
@@ -101,10 +101,10 @@ async def test_a_caller_that_leaves_the_queue_leaves_no_trace(url, account):
     desk = Desk()
     gate = Gate(desk)
     async with lane_on(url, desk) as lane:
-        first = asyncio.create_task(lane.submit(Note(account, "first")))
+        first = asyncio.ensure_future(lane.submit(Note(account, "first")))
         await gate.entered.wait()
-        gone = asyncio.create_task(lane.submit(Note(account, "gone")))
-        kept = asyncio.create_task(lane.submit(Note(account, "kept")))
+        gone = asyncio.ensure_future(lane.submit(Note(account, "gone")))
+        kept = asyncio.ensure_future(lane.submit(Note(account, "kept")))
         await asyncio.sleep(0)
         gone.cancel()
         gate.opened.set()
@@ -116,7 +116,7 @@ async def test_a_caller_that_leaves_once_its_command_is_taken_does_not_stop_it(u
     desk = Desk()
     gate = Gate(desk)
     async with lane_on(url, desk) as lane:
-        gone = asyncio.create_task(lane.submit(Note(account, "gone")))
+        gone = asyncio.ensure_future(lane.submit(Note(account, "gone")))
         await gate.entered.wait()
         gone.cancel()
         await asyncio.wait({gone})
@@ -132,7 +132,7 @@ async def test_nobody_waits_for_longer_than_a_lanes_patience(url, account):
     gate = Gate(desk)
     async with lane_on(url, desk, patience_s=0.2) as lane:
         began = time.monotonic()
-        first = asyncio.create_task(lane.submit(Note(account, "in flight")))
+        first = asyncio.ensure_future(lane.submit(Note(account, "in flight")))
         await gate.entered.wait()
         with pytest.raises(Unavailable):
             await lane.submit(Note(account, "queued"))
@@ -147,9 +147,9 @@ async def test_a_full_queue_refuses_before_anything_is_stored(url, account):
     desk = Desk()
     gate = Gate(desk)
     async with lane_on(url, desk, queue_max=2) as lane:
-        tasks = [asyncio.create_task(lane.submit(Note(account, "a")))]
+        tasks = [asyncio.ensure_future(lane.submit(Note(account, "a")))]
         await gate.entered.wait()
-        tasks += [asyncio.create_task(lane.submit(Note(account, name))) for name in "bc"]
+        tasks += [asyncio.ensure_future(lane.submit(Note(account, name))) for name in "bc"]
         await asyncio.sleep(0)
         with pytest.raises(Unavailable) as refused:
             await lane.submit(Note(account, "d"))
@@ -163,9 +163,9 @@ async def test_stopping_finishes_what_is_queued_and_refuses_what_comes_later(url
     desk = Desk()
     gate = Gate(desk)
     async with lane_on(url, desk) as lane:
-        tasks = [asyncio.create_task(lane.submit(note)) for note in notes(account, 3)]
+        tasks = [asyncio.ensure_future(lane.submit(note)) for note in notes(account, 3)]
         await gate.entered.wait()
-        tasks += [asyncio.create_task(lane.submit(note)) for note in notes(account, 6)[3:]]
+        tasks += [asyncio.ensure_future(lane.submit(note)) for note in notes(account, 6)[3:]]
         await asyncio.sleep(0)
         stopping = asyncio.create_task(lane.stop())
         await asyncio.sleep(0)
@@ -181,9 +181,9 @@ async def test_stopping_is_bounded_and_leaves_nobody_waiting(url, account):
     desk = Desk()
     gate = Gate(desk)
     async with lane_on(url, desk, batch_timeout_s=60) as lane:
-        tasks = [asyncio.create_task(lane.submit(Note(account, "stuck")))]
+        tasks = [asyncio.ensure_future(lane.submit(Note(account, "stuck")))]
         await gate.entered.wait()
-        tasks += [asyncio.create_task(lane.submit(Note(account, "behind")))]
+        tasks += [asyncio.ensure_future(lane.submit(Note(account, "behind")))]
         await asyncio.sleep(0)
         await lane.stop(timeout_s=0.05)
         assert all(is_busy(error) for error in await asyncio.gather(*tasks, return_exceptions=True))
@@ -194,7 +194,7 @@ async def test_a_cancelled_lane_refuses_its_batch_and_the_next_command_revives_i
     desk = Desk()
     gate = Gate(desk)
     async with lane_on(url, desk) as lane:
-        task = asyncio.create_task(lane.submit(Note(account, "first")))
+        task = asyncio.ensure_future(lane.submit(Note(account, "first")))
         await gate.entered.wait()
         lane._task.cancel()
         with pytest.raises(Unavailable):
@@ -236,7 +236,7 @@ async def test_a_set_of_lanes_stops_while_commands_still_arrive(url, account):
     gate = Gate(desk)
     lanes: LaneSet[Desk] = LaneSet(url)
     lanes.bind(desk)
-    first = asyncio.create_task(lanes.submit(NOTES, Note(account, "first")))
+    first = asyncio.ensure_future(lanes.submit(NOTES, Note(account, "first")))
     await gate.entered.wait()
     stopping = asyncio.create_task(lanes.stop())
     await asyncio.sleep(0)
@@ -258,9 +258,9 @@ async def test_gauges_tell_what_waits(url, account):
     gate = Gate(desk)
     lanes: LaneSet[Desk] = LaneSet(url)
     lanes.bind(desk)
-    tasks = [asyncio.create_task(lanes.submit(NOTES, Note(account, "first")))]
+    tasks = [asyncio.ensure_future(lanes.submit(NOTES, Note(account, "first")))]
     await gate.entered.wait()
-    tasks += [asyncio.create_task(lanes.submit(NOTES, note)) for note in notes(account, 2)]
+    tasks += [asyncio.ensure_future(lanes.submit(NOTES, note)) for note in notes(account, 2)]
     await asyncio.sleep(0)
     ((name, waiting, oldest_s),) = lanes.gauges()
     assert (name, waiting) == (NOTES.name, 2)

@@ -32,7 +32,9 @@ BODY_TIMEOUT_S = 15
 # Work that has begun goes on; the same Idempotency-Key finds what came of it.
 READ_TIMEOUT_S = 10
 REQUEST_TIMEOUT_S = 25
-WHOLE_ANSWER = "lastro.whole_answer"  # the ASGI extension with which our connections take one in a piece
+# The ASGI extensions of our own connections: a body that has arrived whole, and an answer in one piece.
+WHOLE_BODY = "lastro.whole_body"
+WHOLE_ANSWER = "lastro.whole_answer"
 
 log = structlog.get_logger()
 
@@ -43,6 +45,12 @@ class _Wire(NamedTuple):
     scope: Scope
     receive: gates.Receive
     send: Send
+
+    @property
+    def offers(self) -> dict[str, Any]:
+        """Return what the server can do besides."""
+        found: dict[str, Any] = self.scope.get("extensions", {})
+        return found
 
 
 class Application:
@@ -56,6 +64,7 @@ class Application:
         """Serve one request."""
         if scope["type"] != "http":
             return
+        wire = _Wire(scope, receive, send)
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
         request_id = _request_id(headers.get("x-request-id"))
         call: Call | None = None
@@ -71,7 +80,7 @@ class Application:
             if self._admission.is_crowded(call.route):
                 await self._admission.turn_away()
             with Within(READ_TIMEOUT_S if call.route.method == "GET" else REQUEST_TIMEOUT_S):
-                answer = await self._answer(call, receive)
+                answer = await self._answer(call, wire)
         except gates.KnownAnswer as known:
             answer = known.answer
         except LastroError as error:
@@ -87,12 +96,12 @@ class Application:
         finally:
             self.desk.in_flight -= 1
         count(call.route.rate.label if call else "none", answer.status, time.perf_counter() - began)
-        await self._send(call, answer, request_id, _Wire(scope, receive, send))
+        await self._send(call, answer, request_id, wire)
 
-    async def _answer(self, call: Call, receive: gates.Receive) -> Answer:
+    async def _answer(self, call: Call, wire: _Wire) -> Answer:
         await gates.authenticate(call)
         if call.route.select is Select.BODY:
-            await _read_body(call, receive)
+            await _read_body(call, wire)
         if call.route.select is not Select.NONE:
             await gates.select_account(call)
         await gates.take_rate(call)
@@ -100,7 +109,7 @@ class Application:
             gates.read_idempotency_key(call)
         if call.route.method in {"POST", "PATCH"}:
             if call.route.select is not Select.BODY:
-                await _read_body(call, receive)
+                await _read_body(call, wire)
             await gates.shape_body(call)
         gates.check_path(call)
         gates.shape_query(call)
@@ -135,7 +144,7 @@ class Application:
             out.append((lower, value.encode("latin-1")))
         if isinstance(answer.body, (bytes, bytearray)):
             out.append((b"content-length", b"%d" % len(answer.body)))
-            take_whole = wire.scope.get("extensions", {}).get(WHOLE_ANSWER)
+            take_whole = wire.offers.get(WHOLE_ANSWER)
             if take_whole is not None and take_whole(answer.status, out, answer.body):
                 return
             await wire.send({"type": "http.response.start", "status": answer.status, "headers": out})
@@ -145,12 +154,17 @@ class Application:
         await _stream(answer.body, wire.receive, wire.send)
 
 
-async def _read_body(call: Call, receive: gates.Receive) -> None:
+async def _read_body(call: Call, wire: _Wire) -> None:
     """Take the body in, but not for ever; who drips it takes nobody's place meanwhile."""
+    take_whole = wire.offers.get(WHOLE_BODY)
+    whole = take_whole() if take_whole is not None else None
+    if whole is not None:
+        gates.take_body(call, whole)
+        return
     call.desk.in_flight -= 1
     try:
         with Within(BODY_TIMEOUT_S):
-            await gates.read_body(call, receive)
+            await gates.read_body(call, wire.receive)
     except TimeoutError:
         raise ValidationError("The body did not arrive in time.", param="body") from None
     finally:

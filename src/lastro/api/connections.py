@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from lastro.api.app import WHOLE_ANSWER, Headers
+from lastro.api.app import WHOLE_ANSWER, WHOLE_BODY, Headers
 from lastro.api.metrics import count
 from lastro.kit.errors import LastroError, ValidationError, render
 
@@ -93,9 +93,12 @@ class Connection(HttpToolsProtocol):
         self.headers = _TRAILERS
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
-        """Offer the application to take an answer off its hands whole; see `take_whole`."""
+        """Offer the application bodies and answers in one piece."""
         if not cycle.access_log:
-            cycle.scope["extensions"] = {WHOLE_ANSWER: functools.partial(take_whole, cycle)}  # type: ignore[dict-item]
+            cycle.scope["extensions"] = {
+                WHOLE_BODY: functools.partial(give_whole, cycle),  # type: ignore[dict-item]
+                WHOLE_ANSWER: functools.partial(take_whole, cycle),  # type: ignore[dict-item]
+            }
         super()._start_asgi_task(cycle, app)
 
     def send_400_response(self, msg: str) -> None:
@@ -164,6 +167,14 @@ class Connection(HttpToolsProtocol):
         count("none", error.status, 0.0)
         self.transport.write(head.encode() + body)
         self.transport.close()
+
+
+def give_whole(cycle: RequestResponseCycle) -> bytes | None:
+    """Return a body that is here already, as most are with their head; None has the caller wait for it."""
+    if cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue or cycle.flow.read_paused:
+        return None
+    body, cycle.body = cycle.body, bytearray()
+    return bytes(body)
 
 
 def take_whole(cycle: RequestResponseCycle, status: int, headers: Headers, body: bytes) -> bool:

@@ -156,7 +156,7 @@ def read_idempotency_key(call: Call) -> None:
 
 
 async def read_body(call: Call, receive: Receive) -> None:
-    """Gate five: the body's size and media type."""
+    """Gate five, for a body that is still arriving: no more of it is kept than may be."""
     declared = call.headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > BODY_MAX_BYTES:
         raise PayloadTooLarge
@@ -170,7 +170,14 @@ async def read_body(call: Call, receive: Receive) -> None:
         chunks.append(chunk)
         if not message.get("more_body", False):
             break
-    call.raw = b"".join(chunks)
+    take_body(call, b"".join(chunks))
+
+
+def take_body(call: Call, raw: bytes) -> None:
+    """Gate five: the body's size and media type."""
+    if len(raw) > BODY_MAX_BYTES:
+        raise PayloadTooLarge
+    call.raw = raw
     media_type = call.headers.get("content-type", "").partition(";")[0].strip().lower()
     if call.raw and media_type != (FORM if call.route.form else JSON):
         raise UnsupportedMediaType
@@ -229,7 +236,7 @@ async def raise_or_replay_known_key(call: Call, *, wait: bool = True) -> None:
 
 def shape_query(call: Call) -> None:
     """Gate seven: the query's fields; unknown or repeated ones are refused."""
-    pairs = parse_qsl(call.query_string, keep_blank_values=True)
+    pairs = parse_qsl(call.query_string, keep_blank_values=True) if call.query_string else []
     values: dict[str, str] = {}
     for name, value in pairs:
         if name in values:

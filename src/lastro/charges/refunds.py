@@ -1,6 +1,5 @@
 """Refunds that a client asks for: checked and held, sent, and sent again until the provider has answered."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -174,7 +173,7 @@ async def ask(services: Services, command: Ask) -> Told:
     if isinstance(result, Told):
         return result
     crash_point("refund.held")
-    await asyncio.shield(services.tasks.spawn(send(services, result.refund)))
+    await services.tasks.detach(send(services, result.refund))
     return result.answer
 
 

@@ -52,6 +52,7 @@ def utc(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+@functools.lru_cache(maxsize=64)
 def payment_date(at: datetime) -> str:
     """Write the exact settlement time as the contract's `paymentDate` does."""
     return at.astimezone(UTC).isoformat(sep=" ", timespec="microseconds")

@@ -10,7 +10,9 @@ _BASE36 = string.digits + string.ascii_lowercase
 _BASE62 = string.digits + string.ascii_letters
 _TRIPLES = [a + b + c for a in _BASE36 for b in _BASE36 for c in _BASE36]
 _PAIRS = [a + b for a in _BASE62 for b in _BASE62]
+_PAIRS += _PAIRS[: 4_096 - len(_PAIRS)]  # as many as twelve bits can name
 _random = random.Random(os.urandom(32))  # noqa: S311  ids are unique, not secret
+_last_at = datetime.min.replace(tzinfo=UTC)
 _last_ms = 0
 _last_head = ""
 _count = 0
@@ -20,21 +22,14 @@ ID_MIN_SUFFIX = "0" * 16
 
 
 def new_id(at: datetime) -> str:
-    """Draw a record id: `c`, 8 characters of milliseconds, 3 of a counter, 13 random; sorts by time."""
-    global _last_ms, _last_head, _count  # noqa: PLW0603  one counter per process keeps ids of one millisecond in order
-    ms = _epoch_ms(at)
-    if ms == _last_ms:
-        _count = (_count + 1) % 46_656
-    else:
-        _last_ms, _last_head, _count = ms, f"c{_time_part(ms)}", 0
-    tail, last = divmod(_random.getrandbits(64), 36)
-    tail, first = divmod(tail, 46_656)
-    tail, second = divmod(tail, 46_656)
-    tail, third = divmod(tail, 46_656)
-    return (
-        f"{_last_head}{_TRIPLES[_count]}{_TRIPLES[first]}{_TRIPLES[second]}{_TRIPLES[third]}"
-        f"{_TRIPLES[tail % 46_656]}{_BASE36[last]}"
-    )
+    """Draw a record id: `c`, 8 characters of milliseconds, 3 of a counter, 52 random bits; sorts by time."""
+    global _last_at, _last_ms, _last_head, _count  # noqa: PLW0603  one counter keeps ids of one millisecond in order
+    if at != _last_at:
+        _last_at = at
+        if (ms := _epoch_ms(at)) != _last_ms:
+            _last_ms, _last_head, _count = ms, f"c{_time_part(ms)}", -1
+    _count = (_count + 1) % 46_656
+    return f"{_last_head}{_TRIPLES[_count]}{_random.getrandbits(52):013x}"
 
 
 def id_floor(at: datetime) -> str:
@@ -55,8 +50,9 @@ def _minute(number: int) -> str:
 
 def alphanumeric(length: int) -> str:
     """Draw characters of `[0-9a-zA-Z]`."""
-    drawn = [_PAIRS[int(_random.random() * 3_844)] for _ in range(0, length, 2)]
-    return "".join(drawn)[:length]
+    pairs = (length + 1) // 2
+    drawn = _random.getrandbits(12 * pairs)
+    return "".join([_PAIRS[drawn >> 12 * place & 4_095] for place in range(pairs)])[:length]
 
 
 def random_hex() -> str:

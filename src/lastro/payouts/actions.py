@@ -166,7 +166,7 @@ async def send_payout(services: Services, command: Send, render_result: Render) 
         return await _wait_for_first(services, command.claim, result.record_id, render_result)
     crash_point("payout.intent")
     # The caller may go away; what follows an intent belongs to the service.
-    return await asyncio.shield(services.tasks.spawn(carry_out(services, result.payout, render_result)))
+    return await services.tasks.detach(carry_out(services, result.payout, render_result))
 
 
 async def carry_out(services: Services, payout: Payout, render_result: Render) -> Told:

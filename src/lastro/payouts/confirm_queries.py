@@ -25,8 +25,8 @@ _SETTLED = {
 }  # fmt: skip
 
 _ACCEPT = Shape(
-    **_SEEN, **_ACCEPTED, first_look_at="timestamptz", provider_code="text", idempotency_key="text", answer_status="smallint",
-    answer="bytea",
+    **_SEEN, **_ACCEPTED, first_look_at="timestamptz", provider_code="text", idempotency_key="text",
+    answer_status="smallint", answer="bytea",
 )  # fmt: skip
 _SETTLE = Shape(
     **_SEEN, **_SETTLED, movement_id="text", metadata="json", fact="text", event_id="text", event="text",

@@ -230,28 +230,35 @@ def metadata(
     returned: bool = False,
 ) -> str:
     """Write the metadata of a PIX_OUT movement; the end-to-end id shows once the payout has settled."""
-    party = beneficiary_of(payout)
     written: dict[str, object] = {
         "date": utc(payout.created_at),
         "payer": {"branch": account.branch, "account": account.account_number},
         "endToEndId": payout.end_to_end_id if settled_at else None,
-        "beneficiary": {
-            "pixKey": payout.pix_key or None,
-            "pixKeyType": payout.pix_key_type,
-            "name": party.name,
-            "document": mask_document(party.document),
-            "branch": party.branch,
-            "account": party.account,
-            "ispb": party.ispb,
-            "accountType": party.account_type,
-            "institution": party.institution,
-        },
+        "beneficiary": _beneficiary(payout.beneficiary, payout.pix_key, payout.pix_key_type),
         "pixAccountId": payout.account_id,
         "paymentDate": payment_date(settled_at) if settled_at else None,
     }
     if returned:
         written["refundEndToEndId"] = return_id
     return msgspec.json.encode(written).decode()
+
+
+@functools.lru_cache(maxsize=4_096)
+def _beneficiary(text: str, pix_key: str, pix_key_type: str | None) -> msgspec.Raw:
+    """Write who is paid; a payout asks when it is sent and when it settles."""
+    party = _party(text)
+    written = {
+        "pixKey": pix_key or None,
+        "pixKeyType": pix_key_type,
+        "name": party.name,
+        "document": mask_document(party.document),
+        "branch": party.branch,
+        "account": party.account,
+        "ispb": party.ispb,
+        "accountType": party.account_type,
+        "institution": party.institution,
+    }
+    return msgspec.Raw(msgspec.json.encode(written))
 
 
 def first_check_at(payout: Payout, first_check_s: float) -> datetime:

@@ -59,7 +59,8 @@ async def check_due(services: Services, render_result: Render) -> int:
 
 def _is_early(payout: Payout, now: datetime) -> bool:
     """Tell whether a payout's order may still be on its way: then the provider is not asked yet."""
-    return payout.status == PayoutStatus.PENDING and payout.next_poll_at is not None and now < payout.next_poll_at
+    check_at = payout.next_poll_at
+    return payout.status == PayoutStatus.PENDING and check_at is not None and now < check_at
 
 
 async def check(services: Services, payouts: list[Payout], render_result: Render | None) -> list[Payout]:

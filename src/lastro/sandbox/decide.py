@@ -51,6 +51,7 @@ _BANKS = (
 )
 
 
+@functools.lru_cache(maxsize=4_096)
 def scenario(pix_key: str) -> str:
     """Return the scenario that a destination names, or an empty word for everyday payments."""
     key = pix_key.lower()

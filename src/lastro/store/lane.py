@@ -49,9 +49,12 @@ class LaneSet(Generic[Context]):
         """Give the lanes the record of services that their actions receive."""
         self._context = context
 
-    async def submit(self, spec: LaneSpec[Context, Command, Result], command: Command) -> Result:
-        """Send a command down the lane of its spec and wait for its durable result."""
-        return await self._lane(spec, command).submit(command)
+    def submit(self, spec: LaneSpec[Context, Command, Result], command: Command) -> "asyncio.Future[Result]":
+        """Send a command down the lane of its spec and return its durable result, to be awaited.
+
+        No coroutine around it: a payout waits for four lanes, and each layer would be woken each time.
+        """
+        return self._lane(spec, command).submit(command)
 
     async def submit_all(
         self, spec: LaneSpec[Context, Command, Result], commands: Iterable[Command]

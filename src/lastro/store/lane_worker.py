@@ -71,9 +71,9 @@ class Lane(Generic[Context, Command, Result]):
         self.batches = 0
         self.commands = 0
 
-    async def submit(self, command: Command) -> Result:
-        """Wait for the command's own durable result; a full queue or a long wait is 503."""
-        return await self.put(command).future
+    def submit(self, command: Command) -> "asyncio.Future[Result]":
+        """Return the command's own durable result, to be awaited; a full queue or a long wait is 503."""
+        return self.put(command).future
 
     def put(self, command: Command) -> Waiting[Command, Result]:
         """Queue a command and return its place; a full queue is 503 at once."""
