@@ -20,22 +20,23 @@ class Gathered(NamedTuple):
 
 
 _TERMS = len(Terms._fields)
-# Three tables in one round trip: while an account is locked, nothing is dearer than another one.
+# Three tables in one round trip: while an account is locked, nothing is dearer than another one. (The window
+# is a column, not a constant: of a constant, the planner of a young database would have walked everybody's.)
 GATHER = f"""
 SELECT {", ".join(f"pix_accounts.{name}" for name in Terms._fields)}, consumed_cents,
        {", ".join(f"idempotency.{name}" for name in Stored._fields)}
-FROM {given_sql(account_id="text", key="text")}
+FROM {given_sql(account_id="text", key="text", window_start="timestamptz")}
 JOIN pix_accounts ON pix_accounts.account_id = given.account_id
 LEFT JOIN spending_windows ON spending_windows.account_id = given.account_id
-    AND spending_windows.window_start = $2
+    AND spending_windows.window_start = given.window_start
 LEFT JOIN idempotency ON idempotency.account_id = given.account_id AND idempotency.key = given.key"""
 
 
 async def gather(tx: Connection, claims: Iterable[Claim], *, window_start: datetime) -> Gathered:
     """Return what is known of the accounts and keys of a batch."""
     found = Gathered({}, {}, {})
-    names = sorted({(claim.account_id, claim.key) for claim in claims})
-    for row in await tx.fetch(GATHER, pack(names), window_start):
+    names = sorted({(claim.account_id, claim.key, window_start) for claim in claims})
+    for row in await tx.fetch(GATHER, pack(names)):
         account_id, consumed_cents, key = row[0], row[_TERMS], row[_TERMS + 2]
         if account_id not in found.accounts:
             found.accounts[account_id] = Terms(*row[:_TERMS])

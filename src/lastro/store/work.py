@@ -72,13 +72,15 @@ async def delete_work(tx: Writer, items: Iterable[tuple[str, WorkKind, str]]) ->
 
 
 LIST_DUE = """
-SELECT account_id, id, due_at, leased_until FROM work
+SELECT account_id, kind, id, due_at, leased_until FROM work
 WHERE kind = $1 AND due_at <= $2 AND leased_until < $3 ORDER BY due_at LIMIT $4"""
 
+# The kind is a column of what is given: of a constant, a young database would walk all work of that kind.
+_TAKEN = {"account_id": "text", "kind": "text", "id": "text", "due_at": "timestamptz"}
+
 LEASE = f"""
-UPDATE work SET leased_until = $2
-FROM {given_sql(account_id="text", id="text", due_at="timestamptz", leased_until="timestamptz")}
-WHERE work.account_id = given.account_id AND work.kind = $3 AND work.id = given.id
+UPDATE work SET leased_until = $2 FROM {given_sql(**_TAKEN, leased_until="timestamptz")}
+WHERE work.account_id = given.account_id AND work.kind = given.kind AND work.id = given.id
   AND work.due_at = given.due_at AND work.leased_until = given.leased_until
 RETURNING work.account_id, work.id, work.due_at"""
 
@@ -91,22 +93,21 @@ async def take_work(
     if not due:
         return []
     sample = sorted(map(tuple, random.sample(due, min(batch_max, len(due)))))
-    leased = await pool.fetch(LEASE, pack(sample), real_now + timedelta(seconds=lease_s), kind)
+    leased = await pool.fetch(LEASE, pack(sample), real_now + timedelta(seconds=lease_s))
     return [Work(row["account_id"], kind, row["id"], row["due_at"]) for row in leased]
 
 
 POSTPONE = f"""
-UPDATE work SET due_at = $2, leased_until = $3
-FROM {given_sql(account_id="text", id="text", due_at="timestamptz")}
-WHERE work.account_id = given.account_id AND work.kind = $4 AND work.id = given.id
+UPDATE work SET due_at = $2, leased_until = $3 FROM {given_sql(**_TAKEN)}
+WHERE work.account_id = given.account_id AND work.kind = given.kind AND work.id = given.id
   AND work.due_at = given.due_at"""
 
 
-async def postpone_work(db: Writer, items: Sequence[Work], *, until: datetime) -> None:
-    """Give taken work of one kind back for later, unless somebody has given it another instant meanwhile."""
-    if items:
-        rows = sorted((item.account_id, item.id, item.due_at) for item in items)
-        await db.execute(POSTPONE, pack(rows), until, NEVER_LEASED, items[0].kind)
+async def postpone_work(db: Writer, items: Iterable[Work], *, until: datetime) -> None:
+    """Give taken work back for later, unless somebody has given it another instant meanwhile."""
+    rows = sorted(items)
+    if rows:
+        await db.execute(POSTPONE, pack(rows), until, NEVER_LEASED)
 
 
 LOAD_OLDEST_DUE = "SELECT min(due_at) FROM work WHERE kind = $1"
