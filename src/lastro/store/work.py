@@ -1,6 +1,5 @@
 """Work that is due: put, taken under a lease, finished. One table for every loop."""
 
-import random
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -72,8 +71,11 @@ async def delete_work(tx: Writer, items: Iterable[tuple[str, WorkKind, str]]) ->
 
 
 LIST_DUE = """
-SELECT account_id, kind, id, due_at, leased_until FROM work
-WHERE kind = $1 AND due_at <= $2 AND leased_until < $3 ORDER BY due_at LIMIT $4"""
+SELECT account_id, kind, id, due_at, leased_until
+FROM (
+    SELECT * FROM work WHERE kind = $1 AND due_at <= $2 AND leased_until < $3 ORDER BY due_at LIMIT $4
+) AS oldest
+ORDER BY random() LIMIT $5"""
 
 # The kind is a column of what is given: of a constant, a young database would walk all work of that kind.
 _TAKEN = {"account_id": "text", "kind": "text", "id": "text", "due_at": "timestamptz"}
@@ -89,10 +91,10 @@ async def take_work(
     pool: Pool, kind: WorkKind, *, now: datetime, real_now: datetime, batch_max: int, lease_s: float
 ) -> Sequence[Work]:
     """Claim some due rows for a while: a random sample of the oldest, so that workers seldom meet."""
-    due = await pool.fetch(LIST_DUE, kind, now, real_now, batch_max * SAMPLE_FACTOR)
+    due = await pool.fetch(LIST_DUE, kind, now, real_now, batch_max * SAMPLE_FACTOR, batch_max)
     if not due:
         return []
-    sample = sorted(map(tuple, random.sample(due, min(batch_max, len(due)))))
+    sample = sorted(map(tuple, due))
     leased = await pool.fetch(LEASE, pack(sample), real_now + timedelta(seconds=lease_s))
     return [Work(row["account_id"], kind, row["id"], row["due_at"]) for row in leased]
 
