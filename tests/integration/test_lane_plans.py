@@ -2,6 +2,7 @@
 
 import pytest_asyncio
 
+from lastro.limits.decide import window_at
 from lastro.payouts.actions import SEND
 from lastro.payouts.model import Fact
 from lastro.payouts.outcomes import LEARN
@@ -45,3 +46,23 @@ async def test_an_outcome_finds_its_payout_without_walking_the_accounts_others(h
     before = await rows_read(house)
     await pay(house, 10)
     assert await rows_read(house) - before < 10 * EACH * 3, "a walk would read over a thousand for each"
+
+
+FILL_WINDOWS = """
+INSERT INTO spending_windows
+SELECT 'cother' || lpad(n::text, 19, '0'), $1, 1 FROM generate_series(1, 3000) AS n"""
+WINDOWS_READ = """
+SELECT COALESCE(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes WHERE relname = 'spending_windows'"""
+
+
+async def test_an_intent_reads_its_own_window_not_everybodys(house):
+    """Three thousand accounts spend in this window and nobody has analysed the table."""
+    pool = house.services.pool
+    await pool.execute(FILL_WINDOWS, window_at(house.services.clock.now()).start)
+    await pool.execute("ALTER TABLE spending_windows SET (fillfactor = 50)")  # every plan is made anew
+    await pay(house, 1)
+    await rows_read(house)
+    before = await pool.fetchval(WINDOWS_READ)
+    await pay(house, 10)
+    await rows_read(house)
+    assert await pool.fetchval(WINDOWS_READ) - before < 11 * EACH * 4, "a walk reads 3,000 for each batch"

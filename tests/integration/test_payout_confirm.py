@@ -21,7 +21,7 @@ OF_PAYOUT = "JOIN payouts p USING (account_id{}) WHERE p.account_id = $1 AND p.p
 ROWS = {
     "payouts": """
         SELECT status, provider_code, last_polled_at IS NULL, next_poll_at - submitted_at, poll_attempts,
-               not_found_count, last_error, paid_at = resolved_at, provider_response::text,
+               not_found_count, last_error, paid_at <= resolved_at, provider_response::text,
                provider_status_code, refunded_cents, refund_end_to_end_id, updated_at = resolved_at
         FROM payouts WHERE account_id = $1 AND payout_id = $2""",
     "movements": f"""

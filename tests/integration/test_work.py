@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from lastro.store.migrate import migrate
 from lastro.store.pool import open_pool
-from lastro.store.work import Work, WorkKind, delete_work, put_work, take_work
+from lastro.store.work import Work, WorkKind, delete_work, postpone_work, put_work, take_work
 from tests.support.postgres import start_throwaway
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -114,3 +114,22 @@ async def test_nothing_to_put_or_delete_asks_nothing(pool):
     await put_work(pool, [])
     await delete_work(pool, [])
     assert await take(pool) == []
+
+
+async def test_work_that_is_given_back_is_free_and_due_when_it_says(pool):
+    await put_work(pool, works(3))
+    taken = await take_work(pool, WorkKind.PAYOUT, now=NOW, real_now=REAL, batch_max=9, lease_s=30)
+    later = NOW + timedelta(seconds=1)
+    await postpone_work(pool, [work for work in taken if work.id != "id001"], until=later)
+    assert await take(pool, real_now=REAL + timedelta(seconds=29)) == []
+    assert await take(pool, now=later) == ["id000", "id002"]
+
+
+async def test_work_that_somebody_gave_another_instant_is_not_put_off(pool):
+    await put_work(pool, works(1))
+    taken = await take_work(pool, WorkKind.PAYOUT, now=NOW, real_now=REAL, batch_max=9, lease_s=30)
+    soon = NOW + timedelta(seconds=1)
+    await put_work(pool, works(1, due_at=soon))
+    await postpone_work(pool, taken, until=NOW + timedelta(days=1))
+    await postpone_work(pool, [], until=NOW + timedelta(days=1))
+    assert await take(pool, now=soon) == ["id000"]
