@@ -11,7 +11,7 @@ from lastro.kit.errors import LastroError, Unavailable
 Command = TypeVar("Command")
 Result = TypeVar("Result")
 
-ANSWERS_A_TURN = 32
+ANSWERS_A_TURN = 64
 
 
 @dataclass(slots=True, eq=False)
