@@ -127,7 +127,7 @@ def test_every_command_leaves_once_in_its_accounts_order(arrivals, left, batch_m
 
 async def test_results_are_handed_out_a_few_with_each_turn_and_none_is_refused_meanwhile():
     """A caller whose result is committed must hear it, however long its turn takes to come."""
-    queue: LaneQueue[int, int] = LaneQueue(batch_max=100, queue_max=100)
+    queue: LaneQueue[int, int] = LaneQueue(batch_max=1_000, queue_max=1_000)
     waiting = [queue.put("a", number) for number in range(3 * ANSWERS_A_TURN)]
     batch = queue.take()
     hand_out([(item, item.command * 10) for item in batch])
