@@ -120,3 +120,16 @@ async def test_a_notification_outlives_a_provider_that_is_silent_for_days(servic
     await service.until(lambda: has(service, account, f"/v1/payouts/{payout}", status="REFUNDED"))
     alarms = (await service.admin("GET", "/admin/v1/alarms?limit=200")).body["alarms"]
     assert [alarm for alarm in alarms if alarm["pixAccountId"] == account.pix_account_id] == []
+
+
+async def test_the_provider_gives_back_no_more_than_it_has_whether_or_not_it_told_us(service):
+    """Two buttons pressed one after the other: the first return is the provider's secret, but it knows it."""
+    account = await service.new_account()
+    charge = await paid_charge(service, account)
+    path = f"/sandbox/charges/{charge}/refund"
+    first = await service.post(path, account.api_key, {"amountCents": "400", "notify": False})
+    assert first.status == 200, first.body
+    second = await service.post(path, account.api_key, {"amountCents": "101", "notify": False})
+    assert (second.status, second.body["error"]["code"]) == (422, "refund_exceeds_amount")
+    rest = await service.post(path, account.api_key, {"notify": False})
+    assert (rest.status, rest.body["amountCents"]) == (200, "100")

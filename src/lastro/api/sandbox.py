@@ -19,7 +19,15 @@ from lastro.kit.money import parse_cents
 from lastro.payouts.model import OPEN, Payout, PayoutStatus
 from lastro.payouts.queries import load_payout
 from lastro.provider.port import OrderStatus, RefundStatus, RefundView
-from lastro.sandbox.actions import advance_clock, force, give_back, invent_payer, pay, set_faults
+from lastro.sandbox.actions import (
+    advance_clock,
+    force,
+    give_back,
+    invent_payer,
+    pay,
+    set_faults,
+    sum_given_back,
+)
 from lastro.sandbox.model import Faults
 from lastro.sandbox.provider import SandboxProvider
 from lastro.settlement import ChargeReturn, OrderChanged, take_in
@@ -175,7 +183,10 @@ async def post_charge_refund(call: Call) -> GivenBack:
     charge = await _charge(call)
     if charge.end_to_end_id is None:
         raise InvalidState("Only a paid charge can be given back.")
-    left = charge.paid_cents - charge.refunded_cents - charge.refunding_cents
+    left = min(
+        charge.paid_cents - charge.refunded_cents - charge.refunding_cents,
+        charge.paid_cents - await sum_given_back(services.pool, charge.account_id, charge.end_to_end_id),
+    )
     amount_cents = parse_cents(body.amount_cents) if body.amount_cents is not None else left
     if not 0 < amount_cents <= left:
         raise RefundExceedsAmount(remainingCents=str(left), param="amountCents")
@@ -242,7 +253,10 @@ async def post_payout_refund(call: Call) -> GivenBack:
     payout = await _payout(call)
     if payout.status not in {PayoutStatus.SUCCEEDED, PayoutStatus.REFUNDED}:
         raise InvalidState(f"The payout is {payout.status}: only a settled one can come back.")
-    left = payout.amount_cents - payout.refunded_cents
+    left = payout.amount_cents - max(
+        payout.refunded_cents,
+        await sum_given_back(services.pool, payout.account_id, payout.end_to_end_id),
+    )
     amount_cents = parse_cents(body.amount_cents) if body.amount_cents is not None else left
     if not 0 < amount_cents <= left:
         raise RefundExceedsAmount(remainingCents=str(left), param="amountCents")

@@ -67,6 +67,12 @@ async def force(
     await pool.execute(queries.INSERT_FORCED, account_id, reference, status, code, at)
 
 
+async def sum_given_back(pool: Pool, account_id: str, original: str) -> int:
+    """Return how much of a Pix the provider has sent back, whether it has told us or not."""
+    found = await queries.list_returns(pool, [(account_id, original)])
+    return sum(item.amount_cents for item in found.get(original, ()))
+
+
 async def give_back(
     pool: Pool, *, account_id: str, original: str, amount_cents: int, ispb: str, at: datetime
 ) -> str:
