@@ -42,7 +42,7 @@ class Shape:
         misfits = set(map(len, made)) - {len(self.names)}
         if misfits:
             raise TypeError(f"a row of {misfits.pop()} values has not the width of its shape")
-        return pack(made)
+        return _encode(made).decode()
 
 
 def given_sql(**types: str) -> str:
