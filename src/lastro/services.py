@@ -24,15 +24,15 @@ class Tasks:
     """Work that must go on when the request that began it is gone; bounded, and awaited at stop."""
 
     def __init__(self) -> None:
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: dict[asyncio.Task[Any], int] = {}
 
     def __len__(self) -> int:
-        return len(self._running)
+        return sum(self._running.values())
 
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Start work that belongs to the service, not to a request."""
+    def spawn(self, work: Coroutine[Any, Any, Any], *, pieces: int = 1) -> asyncio.Task[Any]:
+        """Start work that belongs to the service, not to a request; it counts for so many pieces."""
         task = asyncio.create_task(work)
-        self._running.add(task)
+        self._running[task] = pieces
         task.add_done_callback(self._forget)
         return task
 
@@ -43,7 +43,7 @@ class Tasks:
         return result
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
+        del self._running[task]
         if not task.cancelled() and task.exception() is not None:
             log.warning("task_failed", error=repr(task.exception()))
 

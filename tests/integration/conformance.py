@@ -76,6 +76,11 @@ def charge_order(bench, *, amount_cents=1_000, due_on=None, lives_s=3_600, **fin
     )  # fmt: skip
 
 
+async def submit(bench, order):
+    (outcome,) = await bench.provider.submit([order])
+    return outcome
+
+
 async def look_up(bench, order):
     (view,) = await bench.provider.look_up([(order.account_id, order.reference)])
     assert isinstance(view, OrderView)
@@ -93,10 +98,11 @@ class ProviderConformance:
         assert bench.provider.first_check_s > 0
         assert bench.provider.quiet_period_s is None or bench.provider.quiet_period_s > 0
         assert isinstance(bench.provider.internal_credits, bool)
+        assert bench.provider.orders_at_once >= 1
 
     async def test_an_accepted_order_settles_under_the_id_that_we_gave_it(self, bench):
         order = order_to(bench, "settles")
-        assert isinstance(await bench.provider.submit(order), Accepted)
+        assert isinstance(await submit(bench, order), Accepted)
         assert (await look_up(bench, order)).status in {OrderStatus.PROCESSING, OrderStatus.SETTLED}
         await bench.pass_time(5)
         view = await look_up(bench, order)
@@ -107,7 +113,7 @@ class ProviderConformance:
 
     async def test_a_refused_order_names_its_code_at_once_and_for_ever(self, bench):
         order = order_to(bench, "rejected")
-        outcome = await bench.provider.submit(order)
+        outcome = await submit(bench, order)
         assert isinstance(outcome, Rejected)
         assert len(outcome.code) == 4
         view = await look_up(bench, order)
@@ -116,7 +122,7 @@ class ProviderConformance:
 
     async def test_an_order_that_fails_after_it_was_accepted_names_its_code(self, bench):
         order = order_to(bench, "fails")
-        assert isinstance(await bench.provider.submit(order), Accepted)
+        assert isinstance(await submit(bench, order), Accepted)
         await bench.pass_time(5)
         view = await look_up(bench, order)
         assert view.status is OrderStatus.REJECTED
@@ -126,7 +132,7 @@ class ProviderConformance:
     async def test_no_answer_is_unknown_and_the_look_up_tells_what_happened(self, bench):
         arrived, lost = order_to(bench, "unanswered"), order_to(bench, "lost")
         for order in (arrived, lost):
-            assert isinstance(await bench.provider.submit(order), Unknown)
+            assert isinstance(await submit(bench, order), Unknown)
         await bench.pass_time(5)
         assert (await look_up(bench, arrived)).status is OrderStatus.SETTLED
         assert (await look_up(bench, lost)).status is OrderStatus.NOT_FOUND
@@ -134,14 +140,14 @@ class ProviderConformance:
     async def test_an_order_can_stay_open_and_can_be_cancelled_over_there(self, bench):
         stuck, cancelled = order_to(bench, "stuck"), order_to(bench, "cancelled")
         for order in (stuck, cancelled):
-            assert isinstance(await bench.provider.submit(order), Accepted)
+            assert isinstance(await submit(bench, order), Accepted)
         await bench.pass_time(3_600)
         assert (await look_up(bench, stuck)).status is OrderStatus.PROCESSING
         assert (await look_up(bench, cancelled)).status is OrderStatus.CANCELLED
 
     async def test_what_comes_back_is_listed_with_its_own_id(self, bench):
         order = order_to(bench, "returned")
-        assert isinstance(await bench.provider.submit(order), Accepted)
+        assert isinstance(await submit(bench, order), Accepted)
         await bench.pass_time(10)
         view = await look_up(bench, order)
         assert view.status is OrderStatus.SETTLED
@@ -153,7 +159,7 @@ class ProviderConformance:
     async def test_orders_are_looked_up_in_the_order_asked_and_by_account(self, bench):
         orders = [order_to(bench, "settles") for _ in range(3)]
         for order in orders:
-            await bench.provider.submit(order)
+            await submit(bench, order)
         await bench.pass_time(5)
         names = [(order.account_id, order.reference) for order in orders]
         foreign = ("c" + "0" * 24, orders[0].reference)
@@ -300,7 +306,7 @@ class ProviderConformance:
         prompt = await bench.pay(None, 11)
         late = await bench.pay(None, 12, listed=False)
         order = order_to(bench, "settles")
-        await bench.provider.submit(order)
+        await submit(bench, order)
         await bench.pass_time(5)
         listed = await bench.provider.list_settled(since, bench.now())
         assert isinstance(listed, Statement)

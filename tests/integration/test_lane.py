@@ -3,6 +3,7 @@
 import asyncio
 import time
 from contextvars import ContextVar
+from dataclasses import replace
 
 import asyncpg
 import pytest
@@ -10,7 +11,9 @@ import pytest_asyncio
 
 from lastro.kit.errors import LastroError, Unavailable
 from lastro.store import lane as lane_module
-from lastro.store.lane import LaneSet, LaneSpec
+from lastro.store.lane import LaneSet, LaneSpec, hand_out
+from lastro.store.lane_link import Links
+from lastro.store.lane_worker import Lane
 from lastro.store.migrate import migrate
 from tests.support.lanes import (
     NOTES,
@@ -298,3 +301,31 @@ async def test_one_lane_for_each_account_keeps_batches_apart_and_connections_few
     await lanes.stop()
     assert await lane_connections(url) == 0
     assert await stored(url, names[0]) == ["n0", "n1", "n2"]
+
+
+async def test_what_goes_onward_after_its_commit_is_answered_by_whoever_took_it(url, account):
+    """The lane hands out the rest, and neither refuses nor waits for what went onward."""
+    taken = []
+
+    def take_even(desk, answers):
+        assert isinstance(desk, Desk)
+        even = [answer for answer in answers if answer[0].command.cents % 2 == 0]
+        taken.extend(even)
+        return [answer for answer in answers if answer not in even]
+
+    links = Links(url, NOTES.name, count=1, timeout_s=5.0)
+    lane = Lane(replace(NOTES, onward=take_even), Desk(), links)
+    try:
+        given = [note._replace(cents=number) for number, note in enumerate(notes(account, 10))]
+        waiting = [lane.submit(note) for note in given]
+        odd = await asyncio.gather(*waiting[1::2])
+        assert [noted.note_id for noted in odd] == [note.note_id for note in given[1::2]]
+        while not lane.idle:
+            await asyncio.sleep(0.01)
+        assert await stored(url, account) == [note.note_id for note in given], "committed before it went on"
+        assert not any(future.done() for future in waiting[::2])
+        hand_out([(item, noted._replace(written=False)) for item, noted in taken])
+        assert [(await future).written for future in waiting[::2]] == [False] * 5
+    finally:
+        await lane.stop()
+        await links.close()

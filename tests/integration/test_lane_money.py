@@ -11,13 +11,13 @@ from lastro.charges.receive import RECEIVE
 from lastro.checks import EXTRA_CHECKS
 from lastro.kit.ids import new_id
 from lastro.ledger.check import check
-from lastro.payouts.actions import SEND, Made
+from lastro.payouts.carry import Made
 from lastro.payouts.model import Fact, PayoutStatus
 from lastro.payouts.outcomes import LEARN
 from lastro.provider.port import Credit
 from lastro.sandbox.actions import invent_payer
 from lastro.store.lane import LaneSet
-from tests.support.house import Recorded, intents, news, recorded_house, submit_all
+from tests.support.house import INTENTS, Recorded, intents, news, recorded_house, submit_all
 from tests.support.pg_proxy import proxied
 
 
@@ -56,7 +56,8 @@ async def test_one_key_two_hundred_times_in_a_batch_makes_one_payout(house):
     wanted = intents(house, 200, key="one-key-for-all")
     other = wanted[-1]._replace(claim=wanted[-1].claim._replace(fingerprint=b"another request"))
     outcomes = await asyncio.gather(
-        *(house.services.lanes.submit(SEND, given) for given in [*wanted[:-1], other]), return_exceptions=True
+        *(house.services.lanes.submit(INTENTS, given) for given in [*wanted[:-1], other]),
+        return_exceptions=True,
     )
     assert sum(isinstance(outcome, Made) for outcome in outcomes) == 1
     assert outcomes[-1].code == "idempotency_conflict"
@@ -65,7 +66,7 @@ async def test_one_key_two_hundred_times_in_a_batch_makes_one_payout(house):
 
 async def test_one_reference_in_a_batch_is_taken_once(house):
     wanted = [given._replace(external_ref="one-reference") for given in intents(house, 20)]
-    outcomes = await submit_all(house.services.lanes, SEND, wanted)
+    outcomes = await submit_all(house.services.lanes, INTENTS, wanted)
     assert sum(isinstance(outcome, Made) for outcome in outcomes) == 1
     assert {outcome.status for outcome in outcomes if not isinstance(outcome, Made)} == {409}
     assert await count(house, "SELECT count(*) FROM payouts WHERE external_ref = 'one-reference'") == 1
@@ -81,11 +82,11 @@ async def test_one_credit_told_twenty_times_in_a_batch_is_booked_once(house):
 async def test_intents_of_unknown_fate_are_recognised_as_our_own(house, flaky, lost):
     """Every caller hears that its payout was made, and it was made once."""
     proxy, lanes = flaky
-    await submit_all(lanes, SEND, intents(house, 1))
+    await submit_all(lanes, INTENTS, intents(house, 1))
     before = await count(house, "SELECT count(*) FROM payouts")
     proxy.lose = lost
     wanted = intents(house, 20)
-    made = await submit_all(lanes, SEND, wanted)
+    made = await submit_all(lanes, INTENTS, wanted)
     assert proxy.lost == 1
     assert [result.payout.payout_id for result in made] == [given.ids.payout_id for given in wanted]
     assert await count(house, "SELECT count(*) FROM payouts") == before + 20
@@ -94,7 +95,7 @@ async def test_intents_of_unknown_fate_are_recognised_as_our_own(house, flaky, l
 @pytest.mark.parametrize("lost", ["question", "answer"])
 async def test_outcomes_of_unknown_fate_act_once(house, flaky, lost):
     proxy, lanes = flaky
-    made = await submit_all(house.services.lanes, SEND, intents(house, 10))
+    made = await submit_all(house.services.lanes, INTENTS, intents(house, 10))
     await submit_all(lanes, LEARN, news(house, made, Fact.ACCEPTED))
     events = await count(house, "SELECT count(*) FROM events")
     proxy.lose = lost
@@ -125,7 +126,7 @@ async def test_lanes_of_two_processes_on_the_same_accounts_never_deadlock(house)
     async def life(lanes: LaneSet) -> None:
         order = random.sample(accounts, 2)
         wanted = [given for name in order for given in intents(house, 5, account_id=name)]
-        made = await submit_all(lanes, SEND, random.sample(wanted, len(wanted)))
+        made = await submit_all(lanes, INTENTS, random.sample(wanted, len(wanted)))
         fact = random.choice([Fact.SETTLED, Fact.REJECTED])
         told = news(house, made, fact)
         arrived = [credit for name in order for credit in credits_to(house, name, 3)]

@@ -3,10 +3,9 @@
 import pytest_asyncio
 
 from lastro.limits.decide import window_at
-from lastro.payouts.actions import SEND
 from lastro.payouts.model import Fact
 from lastro.payouts.outcomes import LEARN
-from tests.support.house import intents, news, recorded_house, submit_all
+from tests.support.house import INTENTS, intents, news, recorded_house, submit_all
 
 # Rows read through the indexes that begin like the primary key and end in something else.
 ROWS_READ = """
@@ -28,7 +27,7 @@ async def house():
 
 async def pay(house, batches: int) -> None:
     for _ in range(batches):
-        made = await submit_all(house.services.lanes, SEND, intents(house, EACH))
+        made = await submit_all(house.services.lanes, INTENTS, intents(house, EACH))
         await submit_all(house.services.lanes, LEARN, news(house, made, Fact.ACCEPTED))
 
 

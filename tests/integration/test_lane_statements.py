@@ -8,14 +8,14 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from lastro.payouts.actions import SEND, Made
+from lastro.payouts.carry import Made
 from lastro.payouts.confirm import ACCEPT, SETTLE, Seen
 from lastro.payouts.model import Fact
 from lastro.payouts.outcomes import LEARN
 from lastro.store.lane import LaneSpec
 from lastro.store.pool import open_lane_connection
 from tests.support.fill import fill_tables
-from tests.support.house import Recorded, intents, news, recorded_house, settlements, submit_all
+from tests.support.house import INTENTS, Recorded, intents, news, recorded_house, settlements, submit_all
 from tests.tidy.sources import sources
 
 # What one batch of each kind asks for today, BEGIN and COMMIT included. A higher figure needs a good reason.
@@ -41,9 +41,9 @@ async def test_a_batch_asks_as_many_statements_for_fifty_as_for_one(house):
         made = await _send(house, size, counts)
         house.take_said(ACCEPT.name), house.take_said(SETTLE.name), house.take_said(LEARN.name)
         accepted = [Seen(m.payout, n) for m, n in zip(made, news(house, made, Fact.ACCEPTED), strict=True)]
-        assert all(await submit_all(lanes, ACCEPT, accepted))
+        assert all(await lanes.submit(ACCEPT, accepted))
         counts["accepted", size] = len(house.take_said(ACCEPT.name))
-        assert all(await submit_all(lanes, SETTLE, await settlements(house, made)))
+        assert all(await lanes.submit(SETTLE, await settlements(house, made)))
         counts["settled", size] = len(house.take_said(SETTLE.name))
         made = await _send(house, size, counts)
         await submit_all(lanes, LEARN, news(house, made, Fact.ACCEPTED))
@@ -55,10 +55,10 @@ async def test_a_batch_asks_as_many_statements_for_fifty_as_for_one(house):
 
 
 async def _send(house: Recorded, size: int, counts: dict[tuple[str, int], int]) -> list[Made]:
-    house.take_said(SEND.name)
-    made = await submit_all(house.services.lanes, SEND, intents(house, size))
+    house.take_said(INTENTS.name)
+    made = await submit_all(house.services.lanes, INTENTS, intents(house, size))
     assert all(isinstance(result, Made) for result in made)
-    counts["send", size] = len(house.take_said(SEND.name))
+    counts["send", size] = len(house.take_said(INTENTS.name))
     return made
 
 

@@ -9,12 +9,11 @@ import pytest_asyncio
 from lastro.checks import EXTRA_CHECKS
 from lastro.idempotency.actions import Told
 from lastro.ledger.check import check
-from lastro.payouts.actions import SEND
 from lastro.payouts.confirm import ACCEPT, SETTLE, Seen
 from lastro.payouts.model import STEPS, Fact, Payout, PayoutStatus
 from lastro.payouts.outcomes import CHECK, LEARN
 from lastro.payouts.queries import load_payout
-from tests.support.house import intents, news, recorded_house, settlements, submit_all
+from tests.support.house import INTENTS, intents, news, recorded_house, settlements, submit_all
 
 # Without names, hashes and instants, which differ between two payouts that went through the same.
 OF_PAYOUT = "JOIN payouts p USING (account_id{}) WHERE p.account_id = $1 AND p.payout_id = $2"
@@ -60,7 +59,7 @@ async def rows_of(house, payout: Payout) -> dict[str, list[tuple]]:
 
 
 async def send(house, count: int = 1):
-    return await submit_all(house.services.lanes, SEND, intents(house, count))
+    return await submit_all(house.services.lanes, INTENTS, intents(house, count))
 
 
 def accepted(house, made) -> list[Seen]:
@@ -72,7 +71,7 @@ async def test_both_ways_write_the_same(house, fact):
     """Two twins, one each way, compared after the order is accepted and after it has settled."""
     lanes = house.services.lanes
     short, long = await send(house, 2)
-    (told,) = await submit_all(lanes, ACCEPT, [Seen(short.payout, *news(house, [short], fact))])
+    (told,) = await lanes.submit(ACCEPT, [Seen(short.payout, *news(house, [short], fact))])
     (learned,) = await submit_all(lanes, LEARN, news(house, [long], fact))
     assert told == learned.answer == Told(201, b"{}", replayed=False)
     after = await rows_of(house, short.payout)
@@ -83,7 +82,7 @@ async def test_both_ways_write_the_same(house, fact):
     (seen,) = await settlements(house, [short])
     (polled,) = await settlements(house, [long])
     at = house.services.clock.now()
-    (payout,) = await submit_all(lanes, SETTLE, [seen._replace(learn=seen.learn._replace(polled_at=at))])
+    (payout,) = await lanes.submit(SETTLE, [seen._replace(learn=seen.learn._replace(polled_at=at))])
     await submit_all(lanes, CHECK, [polled.learn._replace(polled_at=at)])
     assert payout == await load_payout(house.services.pool, payout.account_id, payout.payout_id)
     after = await rows_of(house, short.payout)
@@ -97,8 +96,8 @@ async def test_an_endpoint_is_owed_the_event_of_a_settlement(house):
     base = f"/v1/pix-accounts/{house.account_id}/webhooks"
     hook = await house.post(base, {"url": "http://127.0.0.1:9/hook", "events": ["pix.payout.succeeded"]})
     made = await send(house)
-    await submit_all(house.services.lanes, ACCEPT, accepted(house, made))
-    await submit_all(house.services.lanes, SETTLE, await settlements(house, made))
+    await house.services.lanes.submit(ACCEPT, accepted(house, made))
+    await house.services.lanes.submit(SETTLE, await settlements(house, made))
     sql = """
         SELECT count(*) FROM webhook_queue
         JOIN webhook_deliveries USING (account_id, endpoint_id, delivery_id)
@@ -111,17 +110,17 @@ async def test_the_same_again_changes_nothing(house):
     lanes = house.services.lanes
     made = await send(house)
     commands = accepted(house, made)
-    assert all(await submit_all(lanes, ACCEPT, commands))
+    assert all(await lanes.submit(ACCEPT, commands))
     before = await rows_of(house, made[0].payout)
-    assert await submit_all(lanes, ACCEPT, commands) == [None]
+    assert await lanes.submit(ACCEPT, commands) == [None]
     assert await rows_of(house, made[0].payout) == before
     (learned,) = await submit_all(lanes, LEARN, [seen.learn for seen in commands])
     assert learned.answer == Told(201, b"{}", replayed=False), "the long way finds the answer that stands"
 
     commands = await settlements(house, made)
-    assert all(await submit_all(lanes, SETTLE, commands))
+    assert all(await lanes.submit(SETTLE, commands))
     before = await rows_of(house, made[0].payout)
-    assert await submit_all(lanes, SETTLE, commands) == [None]
+    assert await lanes.submit(SETTLE, commands) == [None]
     assert await rows_of(house, made[0].payout) == before
 
 
@@ -130,29 +129,29 @@ async def test_an_acceptance_that_comes_too_late_touches_nothing(house, fact):
     made = await send(house)
     await submit_all(house.services.lanes, LEARN, news(house, made, fact))
     before = await rows_of(house, made[0].payout)
-    assert await submit_all(house.services.lanes, ACCEPT, accepted(house, made)) == [None]
+    assert await house.services.lanes.submit(ACCEPT, accepted(house, made)) == [None]
     assert await rows_of(house, made[0].payout) == before
 
 
 @pytest.mark.parametrize("fact", [Fact.REJECTED, Fact.SETTLED, Fact.CANCELLED, Fact.AGED])
 async def test_a_settlement_that_comes_too_late_touches_nothing(house, fact):
     made = await send(house)
-    await submit_all(house.services.lanes, ACCEPT, accepted(house, made))
+    await house.services.lanes.submit(ACCEPT, accepted(house, made))
     seen = await settlements(house, made)
     await submit_all(house.services.lanes, LEARN, news(house, made, fact))
     before = await rows_of(house, made[0].payout)
-    assert await submit_all(house.services.lanes, SETTLE, seen) == [None]
+    assert await house.services.lanes.submit(SETTLE, seen) == [None]
     assert await rows_of(house, made[0].payout) == before
 
 
 async def test_a_check_that_was_counted_meanwhile_is_not_lost(house):
     made = await send(house)
-    await submit_all(house.services.lanes, ACCEPT, accepted(house, made))
+    await house.services.lanes.submit(ACCEPT, accepted(house, made))
     seen = await settlements(house, made)
     found = [item.learn._replace(news=(), polled_at=house.services.clock.now()) for item in seen]
     await submit_all(house.services.lanes, CHECK, found)
-    assert await submit_all(house.services.lanes, SETTLE, seen) == [None]
-    (again,) = await submit_all(house.services.lanes, SETTLE, await settlements(house, made))
+    assert await house.services.lanes.submit(SETTLE, seen) == [None]
+    (again,) = await house.services.lanes.submit(SETTLE, await settlements(house, made))
     assert again.poll_attempts == 1
 
 
@@ -161,11 +160,11 @@ async def test_settled_and_rejected_in_the_same_moment_only_one_of_them_happens(
     lanes = house.services.lanes
     for _ in range(10):
         made = await send(house, 20)
-        await submit_all(lanes, ACCEPT, accepted(house, made))
+        await lanes.submit(ACCEPT, accepted(house, made))
         seen = await settlements(house, made)
         refused = random.sample(news(house, made, Fact.REJECTED), 20)
         ended, _ = await asyncio.gather(
-            submit_all(lanes, SETTLE, random.sample(seen, 20)), submit_all(lanes, LEARN, refused)
+            lanes.submit(SETTLE, random.sample(seen, 20)), submit_all(lanes, LEARN, refused)
         )
         payouts = [
             await load_payout(house.services.pool, m.payout.account_id, m.payout.payout_id) for m in made

@@ -2,10 +2,9 @@
 
 import pytest_asyncio
 
-from lastro.payouts.actions import SEND
 from lastro.payouts.confirm import ACCEPT, SETTLE, Seen
 from lastro.payouts.model import Fact
-from tests.support.house import intents, news, recorded_house, settlements, submit_all
+from tests.support.house import INTENTS, intents, news, recorded_house, settlements, submit_all
 
 BATCHES, EACH = 6, 40
 UPDATES = """
@@ -23,7 +22,7 @@ async def house():
 
 async def updates(house) -> dict[str, tuple[int, int]]:
     await house.services.pool.execute("SELECT pg_sleep(1.2)")  # servers tell what they did once in a second
-    await submit_all(house.services.lanes, SEND, intents(house, 1))
+    await submit_all(house.services.lanes, INTENTS, intents(house, 1))
     await house.services.pool.execute("SELECT pg_sleep(1.2)")
     return {row[0]: (row[1], row[2]) for row in await house.services.pool.fetch(UPDATES)}
 
@@ -32,15 +31,15 @@ async def test_a_payout_on_its_way_touches_its_indexes_once(house):
     lanes = house.services.lanes
     before = await updates(house)
     for _ in range(BATCHES):
-        made = await submit_all(lanes, SEND, intents(house, EACH))
+        made = await submit_all(lanes, INTENTS, intents(house, EACH))
         accepted = [Seen(m.payout, n) for m, n in zip(made, news(house, made, Fact.ACCEPTED), strict=True)]
-        assert all(await submit_all(lanes, ACCEPT, accepted))
-        assert all(await submit_all(lanes, SETTLE, await settlements(house, made)))
+        assert all(await lanes.submit(ACCEPT, accepted))
+        assert all(await lanes.submit(SETTLE, await settlements(house, made)))
     # Another word to each lane, for a server tells its figures between two statements.
-    (last,) = await submit_all(lanes, SEND, intents(house, 1))
+    (last,) = await submit_all(lanes, INTENTS, intents(house, 1))
     await house.services.pool.execute("SELECT pg_sleep(1.2)")
-    await submit_all(lanes, ACCEPT, [Seen(last.payout, *news(house, [last], Fact.ACCEPTED))])
-    await submit_all(lanes, SETTLE, await settlements(house, [last]))
+    await lanes.submit(ACCEPT, [Seen(last.payout, *news(house, [last], Fact.ACCEPTED))])
+    await lanes.submit(SETTLE, await settlements(house, [last]))
     after = await updates(house)
     told = {name: (after[name][0] - before[name][0], after[name][1] - before[name][1]) for name in after}
     count = BATCHES * EACH

@@ -10,7 +10,14 @@ from lastro.provider.port import Accepted, OrderStatus, RefundOrder, RefundStatu
 from lastro.sandbox import queries
 from lastro.sandbox.actions import pay
 from lastro.sandbox.model import Faults
-from tests.integration.conformance import PAYER, ProviderConformance, charge_order, look_up, order_to
+from tests.integration.conformance import (
+    PAYER,
+    ProviderConformance,
+    charge_order,
+    look_up,
+    order_to,
+    submit,
+)
 from tests.support.postgres import start_throwaway
 from tests.support.sandbox import move, new_account, open_sandbox
 
@@ -98,7 +105,7 @@ class TestSandbox(ProviderConformance):
 )
 async def test_every_destination_has_its_fate(bench, pix_key, answer, code, after_s, status):
     order = order_to(bench, pix_key)
-    outcome = await bench.provider.submit(order)
+    outcome = await submit(bench, order)
     assert isinstance(outcome, answer)
     assert getattr(outcome, "code", code) == code
     await bench.pass_time(after_s)
@@ -108,7 +115,7 @@ async def test_every_destination_has_its_fate(bench, pix_key, answer, code, afte
 
 async def test_a_return_comes_two_seconds_after_settlement(bench):
     order = order_to(bench, "returned")
-    await bench.provider.submit(order)
+    await submit(bench, order)
     await bench.pass_time(2)
     assert (await look_up(bench, order)).returns == ()
     await bench.pass_time(2)
@@ -118,7 +125,7 @@ async def test_a_return_comes_two_seconds_after_settlement(bench):
 async def test_the_same_order_twice_is_found_out(bench):
     order = order_to(bench, "settles")
     for _ in range(2):
-        await bench.provider.submit(order)
+        await submit(bench, order)
     rows = await bench.services.pool.fetch(queries.LIST_DOUBLE_SUBMISSIONS)
     assert (bench.account_id, order.reference, 2) in [tuple(row) for row in rows]
 
@@ -127,7 +134,7 @@ async def test_an_error_has_no_effect_and_a_lost_answer_has_one(bench):
     charge, order = charge_order(bench), order_to(bench, "settles")
     bench.provider.faults = Faults(error_rate=1.0)
     assert isinstance(await bench.provider.create_charge(charge), Unknown)
-    assert isinstance(await bench.provider.submit(order), Unknown)
+    assert isinstance(await submit(bench, order), Unknown)
     assert isinstance(
         await bench.provider.list_settled(bench.now() - timedelta(days=1), bench.now()), Unknown
     )
@@ -138,7 +145,7 @@ async def test_an_error_has_no_effect_and_a_lost_answer_has_one(bench):
     assert (await look_up(bench, order)).status is OrderStatus.NOT_FOUND
     bench.provider.faults = Faults(drop_rate=1.0)
     assert isinstance(await bench.provider.create_charge(charge), Unknown)
-    assert isinstance(await bench.provider.submit(order), Unknown)
+    assert isinstance(await submit(bench, order), Unknown)
     bench.provider.faults = Faults()
     assert (await bench.provider.look_up_charge(bench.account_id, charge.txid)).status == "NEW"
     await bench.pass_time(2)

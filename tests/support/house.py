@@ -5,6 +5,7 @@ import json
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -18,7 +19,8 @@ from lastro.kit.ids import new_id
 from lastro.kit.sealing import Keyring
 from lastro.loops import Loops
 from lastro.main import House, open_house
-from lastro.payouts.actions import Made
+from lastro.payouts.actions import SEND
+from lastro.payouts.carry import Made
 from lastro.payouts.confirm import Seen
 from lastro.payouts.decide import Send
 from lastro.payouts.model import Fact
@@ -125,6 +127,10 @@ async def recorded_house() -> AsyncIterator[Recorded]:
     finally:
         lane_link.open_lane_connection = real_open
         stop()
+
+
+# The lane of intents alone: what it makes stays with the test, and goes to no provider.
+INTENTS = replace(SEND, name="tests.intents", onward=None)
 
 
 def intents(

@@ -64,6 +64,7 @@ def command(amount_cents: int = 1_000, *, key: str = "key-00000001", **fields) -
         destination=Destination(PaymentMethod.PIX_KEY, "ana@example.com", "EMAIL", PARTY),
         refusal=None,
         request_id="request",
+        render=lambda _: b"{}",
     )
     return made._replace(**fields)
 

@@ -130,6 +130,8 @@ async def test_results_are_handed_out_a_few_with_each_turn_and_none_is_refused_m
     queue: LaneQueue[int, int] = LaneQueue(batch_max=1_000, queue_max=1_000)
     waiting = [queue.put("a", number) for number in range(3 * ANSWERS_A_TURN)]
     batch = queue.take()
+    for item in batch:
+        item.is_decided = True  # as the lane does once the batch is committed
     hand_out([(item, item.command * 10) for item in batch])
     for item in batch:
         item.refuse()

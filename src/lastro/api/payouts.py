@@ -118,8 +118,9 @@ async def _send(
         destination=None if isinstance(destination, LastroError) else destination,
         refusal=destination if isinstance(destination, LastroError) else None,
         request_id=call.request_id,
+        render=render_result,
     )
-    return told(await send_payout(call.desk.services, command, render_result))
+    return told(await send_payout(call.desk.services, command))
 
 
 async def post_payout(call: Call) -> Answer:

@@ -227,8 +227,9 @@ async def _send(visit: Visit) -> str:
         destination=None if isinstance(destination, LastroError) else destination,
         refusal=destination if isinstance(destination, LastroError) else None,
         request_id=visit.call.request_id,
+        render=_render_payout,
     )
-    return record_of(await send_payout(services, command, _render_payout))
+    return record_of(await send_payout(services, command))
 
 
 async def _destination(visit: Visit, prior_id: str, amount_cents: int) -> Destination:

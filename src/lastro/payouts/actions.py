@@ -1,49 +1,36 @@
-"""Sending: intent in one commit, the provider's call outside any transaction, the outcome in another."""
+"""Sending: the intent, committed before anybody outside hears of it."""
 
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
-
-import structlog
+from typing import Any
 
 from lastro.idempotency.actions import Told
 from lastro.idempotency.decide import Claim, Fresh, Own, Pending, Replay, Stored, Verdict, judge
 from lastro.idempotency.queries import insert_claims, load_stored
 from lastro.kit.crash import crash_point
-from lastro.kit.deadline import Within
 from lastro.kit.errors import ExternalRefConflict, IdempotencyConflict, LastroError, Unavailable, render
 from lastro.ledger.actions import write
 from lastro.ledger.model import Booked
 from lastro.ledger.queries import lock_balances
 from lastro.limits.decide import window_at
 from lastro.limits.queries import put_consumed
-from lastro.payouts.confirm import ACCEPT, Seen, is_accepted
-from lastro.payouts.decide import Send, beneficiary_of, first_check_at, first_look_at, send
+from lastro.payouts.carry import Made, carry_on
+from lastro.payouts.decide import Send, first_check_at, first_look_at, send
 from lastro.payouts.gather_queries import gather
 from lastro.payouts.model import Fact, Payout
 from lastro.payouts.outcomes import LEARN
 from lastro.payouts.queries import insert_payouts, list_external_refs, load_payout
-from lastro.payouts.steps import Learn, News, Render
-from lastro.provider.port import Accepted, Order, Outcome, Rejected, Unknown
+from lastro.payouts.steps import Learn, News
 from lastro.services import Services
 from lastro.store.lane import LaneSpec
 from lastro.store.pool import Connection
 from lastro.store.together import together
 from lastro.store.work import Work, WorkKind, insert_work
 
-PROVIDER_TIMEOUT_S = 10
 WAIT_FOR_FIRST_S = 5.0
 IN_FLIGHT_MAX = 1_000
 STORED_REFUSALS = frozenset({404, 422})
-
-log = structlog.get_logger()
-
-
-class Made(NamedTuple):
-    """The intent is committed and the funds are held: submit it."""
-
-    payout: Payout
 
 
 class _Batch:
@@ -150,74 +137,23 @@ def _refuse(error: LastroError, command: Send, batch: _Batch) -> Told | LastroEr
     return Told(error.status, body, replayed=False)
 
 
-SEND: LaneSpec[Services, Send, Made | Pending | Told] = LaneSpec(
-    "payouts.send", send_all, lambda command: command.claim.account_id
+# Callers hear what is Told or Pending; what is Made goes onward, and is Told when it has an outcome.
+SEND: LaneSpec[Services, Send, Any] = LaneSpec(
+    "payouts.send", send_all, lambda command: command.claim.account_id, onward=carry_on
 )
 
 
-async def send_payout(services: Services, command: Send, render_result: Render) -> Told:
+async def send_payout(services: Services, command: Send) -> Told:
     """Send a payout and return the answer that stands for its Idempotency-Key."""
     if len(services.tasks) >= IN_FLIGHT_MAX:
         raise Unavailable(retry_after_s=1)
-    result = await services.lanes.submit(SEND, command)
-    if isinstance(result, Told):
-        return result
-    if isinstance(result, Pending):
-        return await _wait_for_first(services, command.claim, result.record_id, render_result)
-    crash_point("payout.intent")
-    # The caller may go away; what follows an intent belongs to the service.
-    return await services.tasks.detach(carry_out(services, result.payout, render_result))
+    result: Pending | Told = await services.lanes.submit(SEND, command)
+    return await _wait_for_first(services, command, result) if isinstance(result, Pending) else result
 
 
-async def carry_out(services: Services, payout: Payout, render_result: Render) -> Told:
-    """Submit a committed intent once, in time, and record what came of it."""
-    outcome = await _submit(services, payout)
-    crash_point("payout.submitted")
-    learn = Learn(payout.account_id, payout.payout_id, (_news_of(outcome),), render=render_result)
-    answer = await services.lanes.submit(ACCEPT, Seen(payout, learn)) if is_accepted(payout, learn) else None
-    if answer is None:
-        answer = (await services.lanes.submit(LEARN, learn)).answer
-    crash_point("payout.outcome")
-    if answer is None:
-        raise Unavailable(retry_after_s=1)
-    return answer
-
-
-async def _submit(services: Services, payout: Payout) -> Outcome:
-    order = Order(
-        account_id=payout.account_id,
-        reference=payout.reference,
-        end_to_end_id=payout.end_to_end_id,
-        amount_cents=payout.amount_cents,
-        pix_key=payout.pix_key,
-        pix_key_type=payout.pix_key_type,
-        txid=payout.txid,
-        beneficiary=beneficiary_of(payout),
-        receiver_account_id=payout.receiver_account_id,
-        submitted_at=payout.submitted_at,
-    )
-    if services.clock.real() >= payout.submit_before:
-        return Unknown("the time to submit was over")
-    try:
-        with Within(PROVIDER_TIMEOUT_S):
-            return await services.provider.submit(order)
-    except TimeoutError:
-        return Unknown("no answer from the provider in time")
-    except Exception as error:  # noqa: BLE001  whatever an adapter runs into, the order may be on its way
-        log.warning("provider_call_failed", payout_id=payout.payout_id, error=repr(error))
-        return Unknown(f"the call to the provider failed: {type(error).__name__}")
-
-
-def _news_of(outcome: Outcome) -> News:
-    if isinstance(outcome, Accepted):
-        return News(Fact.ACCEPTED, provider_code=outcome.provider_code)
-    if isinstance(outcome, Rejected):
-        return News(Fact.REJECTED, code=outcome.code, message=outcome.message, response=outcome.response)
-    return News(Fact.NO_ANSWER, message=outcome.reason)
-
-
-async def _wait_for_first(services: Services, claim: Claim, payout_id: str, render_result: Render) -> Told:
+async def _wait_for_first(services: Services, command: Send, first: Pending) -> Told:
     """Wait for the first request with this key; past 5 s its intent is answered as unknown, for both."""
+    claim = command.claim
     wait_s, waited_s = 0.02, 0.0
     while waited_s < WAIT_FOR_FIRST_S:
         row = await load_stored(services.pool, claim.account_id, claim.key)
@@ -226,9 +162,8 @@ async def _wait_for_first(services: Services, claim: Claim, payout_id: str, rend
         await asyncio.sleep(wait_s)
         waited_s, wait_s = waited_s + wait_s, min(wait_s * 2, 0.25)
     news = News(Fact.NO_ANSWER, message="a repeated request waited five seconds")
-    learned = await services.lanes.submit(
-        LEARN, Learn(claim.account_id, payout_id, (news,), render=render_result)
-    )
+    learn = Learn(claim.account_id, first.record_id, (news,), render=command.render)
+    learned = await services.lanes.submit(LEARN, learn)
     if learned.answer is None:
         raise Unavailable(retry_after_s=1)
     return learned.answer._replace(replayed=True)

@@ -7,6 +7,7 @@ What it does not meet (somebody was faster, or an earlier attempt did it already
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import chain
 from typing import NamedTuple
 
 from lastro.accounts.model import Terms
@@ -62,10 +63,12 @@ def _decide(seen: Seen, now: datetime) -> Batch:
     return batch
 
 
-async def accept_all(services: Services, db: Connection, commands: Sequence[Seen]) -> Sequence[Told | None]:
+async def accept_all(
+    services: Services, db: Connection, groups: Sequence[Sequence[Seen]]
+) -> Sequence[list[Told | None]]:
     """Move new orders on and store the answers to their requests."""
     rows, told, now = [], {}, services.clock.now()
-    for seen in commands:
+    for seen in chain.from_iterable(groups):
         was, render = seen.payout, seen.learn.render
         if render is None:
             raise TypeError("whoever waits for an answer says how it looks")
@@ -81,13 +84,15 @@ async def accept_all(services: Services, db: Connection, commands: Sequence[Seen
         )  # fmt: skip
     crash_point("payout.outcome_open")
     met = await confirm_queries.accept(db, sorted(rows))
-    return [told[_name(seen.payout)] if _name(seen.payout) in met else None for seen in commands]
+    return [[told[name] if name in met else None for name in map(_name_seen, group)] for group in groups]
 
 
-async def settle_all(services: Services, db: Connection, commands: Sequence[Seen]) -> Sequence[Payout | None]:
+async def settle_all(
+    services: Services, db: Connection, groups: Sequence[Sequence[Seen]]
+) -> Sequence[list[Payout | None]]:
     """End payouts that settled: post, note the fact, tell the client."""
-    rows, ended, now = [], [], services.clock.now()
-    for seen in commands:
+    rows, ended, now = [], {}, services.clock.now()
+    for seen in chain.from_iterable(groups):
         was, batch = seen.payout, _decide(seen, now)
         (after,) = batch.payouts.values()
         ((_, movement_id, status, metadata),) = batch.movements
@@ -95,7 +100,7 @@ async def settle_all(services: Services, db: Connection, commands: Sequence[Seen
         (event,) = batch.events
         if status is not MovementStatus.POSTED or batch.booked or batch.alarms:
             raise TypeError("a plain settlement posts one movement and does nothing else")
-        ended.append(after)
+        ended[_name(was)] = after
         rows.append(
             (
                 *_name(was), was.status, was.poll_attempts,
@@ -105,16 +110,21 @@ async def settle_all(services: Services, db: Connection, commands: Sequence[Seen
             )
         )  # fmt: skip
     met = await confirm_queries.settle(db, sorted(rows), real_now=services.clock.real())
-    return [payout if _name(payout) in met else None for payout in ended]
+    return [[ended[name] if name in met else None for name in map(_name_seen, group)] for group in groups]
 
 
 def _name(payout: Payout) -> tuple[str, str]:
     return payout.account_id, payout.payout_id
 
 
-ACCEPT: LaneSpec[Services, Seen, Told | None] = LaneSpec(
-    "payouts.accept", accept_all, lambda seen: seen.payout.account_id, in_transaction=False
+def _name_seen(seen: Seen) -> tuple[str, str]:
+    return _name(seen.payout)
+
+
+# A command of these lanes is a group that came together: what one of them costs is paid once for all.
+ACCEPT: LaneSpec[Services, Sequence[Seen], list[Told | None]] = LaneSpec(
+    "payouts.accept", accept_all, lambda group: group[0].payout.account_id, in_transaction=False
 )
-SETTLE: LaneSpec[Services, Seen, Payout | None] = LaneSpec(
-    "payouts.settle", settle_all, lambda seen: seen.payout.account_id, in_transaction=False
+SETTLE: LaneSpec[Services, Sequence[Seen], list[Payout | None]] = LaneSpec(
+    "payouts.settle", settle_all, lambda group: group[0].payout.account_id, in_transaction=False
 )

@@ -1,6 +1,7 @@
 """The rules of sending as plain functions: drafts, refusals in their order, movements, check times."""
 
 import functools
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -27,6 +28,8 @@ from lastro.payouts.model import (
 from lastro.provider.port import Party
 
 CHECK_SLACK_S = 0.3
+
+Render = Callable[[Payout], bytes]  # how the answer to the request that sent a payout looks
 
 
 class Destination(NamedTuple):
@@ -62,6 +65,7 @@ class Send(NamedTuple):
     destination: Destination | None
     refusal: LastroError | None
     request_id: str
+    render: Render
 
 
 class Sent(NamedTuple):

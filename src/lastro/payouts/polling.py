@@ -10,10 +10,11 @@ from lastro.kit.crash import crash_point
 from lastro.kit.deadline import Within
 from lastro.kit.errors import LastroError
 from lastro.payouts.confirm import SETTLE, Seen, is_settled
+from lastro.payouts.decide import Render
 from lastro.payouts.model import NOT_FOUND_TIMES, STUCK_AFTER, Fact, Payout, PayoutStatus
 from lastro.payouts.outcomes import CHECK, Learned
 from lastro.payouts.queries import list_by_id
-from lastro.payouts.steps import Learn, News, Render
+from lastro.payouts.steps import Learn, News
 from lastro.provider.port import OrderStatus, OrderView, Unknown
 from lastro.services import Services
 from lastro.store.work import WorkKind, postpone_work, take_work
@@ -81,9 +82,7 @@ async def check(services: Services, payouts: list[Payout], render_result: Render
 async def _learn_all(services: Services, payouts: list[Payout], commands: list[Learn]) -> list[Payout]:
     """Learn plain settlements the short way, and the long way whatever that does not meet."""
     plain = [(p, c) for p, c in zip(payouts, commands, strict=True) if is_settled(p, c)]
-    accounts = await list_terms(services.pool, [payout.account_id for payout, _ in plain]) if plain else {}
-    short = [Seen(payout, command, accounts[payout.account_id]) for payout, command in plain]
-    ended = [item for item in await services.lanes.submit_all(SETTLE, short) if isinstance(item, Payout)]
+    ended = await _settle(services, plain) if plain else []
     done = {(payout.account_id, payout.payout_id) for payout in ended}
     rest = [command for command in commands if (command.account_id, command.payout_id) not in done]
     results = await services.lanes.submit_all(CHECK, rest)
@@ -91,6 +90,16 @@ async def _learn_all(services: Services, payouts: list[Payout], commands: list[L
         if isinstance(result, LastroError):
             raise result
     return ended + [result.payout for result in results if isinstance(result, Learned)]
+
+
+async def _settle(services: Services, plain: list[tuple[Payout, Learn]]) -> list[Payout]:
+    """End these payouts in one command and return those that it met as they were seen."""
+    accounts = await list_terms(services.pool, [payout.account_id for payout, _ in plain])
+    seen = [Seen(payout, command, accounts[payout.account_id]) for payout, command in plain]
+    try:
+        return [payout for payout in await services.lanes.submit(SETTLE, seen) if payout is not None]
+    except LastroError:  # the lane has logged why; the long way ends each by itself
+        return []
 
 
 async def check_answered(services: Services, payout: Payout) -> bool:

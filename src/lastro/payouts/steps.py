@@ -1,6 +1,5 @@
 """Steps: what was learned of a payout goes through the one table; values in, values out, no database."""
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from lastro.outbox.model import (
     new_event,
 )
 from lastro.payouts.decide import (
+    Render,
     metadata,
     next_check_at,
     refund_posting,
@@ -36,8 +36,6 @@ CREATED = 201  # with which every request to send is answered once its intent st
 RETURN = "return"
 SETTLED = "payout_settled"
 REFUSED = "payout_refused"
-
-Render = Callable[[Payout], bytes]
 
 
 class News(NamedTuple):

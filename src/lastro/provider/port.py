@@ -219,9 +219,10 @@ class Provider(Protocol):
     first_check_s: float
     quiet_period_s: float | None
     internal_credits: bool
+    orders_at_once: int  # how many a call of `submit` takes: 1 where the provider takes one at a time
 
-    async def submit(self, order: Order) -> Outcome:
-        """Send an order once; anything but a clear answer is Unknown.
+    async def submit(self, orders: Sequence[Order]) -> Sequence[Outcome]:
+        """Send orders once and answer in their order; anything but a clear answer to one is Unknown.
 
         A reference that the provider has already is no rejection: answer Accepted, for that payment exists.
         """

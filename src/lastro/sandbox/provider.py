@@ -9,7 +9,6 @@ import msgspec
 
 from lastro.accounts.model import Holder
 from lastro.accounts.queries import (
-    list_holders_by_pix_key,
     load_account_id_by_short_code,
     load_holder,
 )
@@ -41,13 +40,13 @@ from lastro.provider.port import (
     Unknown,
 )
 from lastro.sandbox import queries
+from lastro.sandbox.asked import DICT, LOG, ORDERS, REGISTER
 from lastro.sandbox.decide import (
     RETURN_S,
     USUAL_S,
     arrives,
     charge_refusal,
     charge_status,
-    fate,
     fine_on_day,
     goes_unanswered,
     holder_of,
@@ -59,70 +58,13 @@ from lastro.sandbox.decide import (
 from lastro.sandbox.model import Faults, SandboxCharge, Submission
 from lastro.sandbox.returns import announce_order, send_back
 from lastro.services import Services
-from lastro.store.lane import LaneSet, LaneSpec
-from lastro.store.pool import Connection, Pool
+from lastro.store.lane import LaneSet
+from lastro.store.pool import Pool
 
 _chance = random.random  # faults are to be unpredictable, not secret
 URL_HOST = "sandbox.lastro.test/qr/v2"
 SHORT_CODE_LENGTH = 8
 ORDERS_CHUNK = 500
-
-
-async def log_all(_: Services, tx: Connection, submissions: Sequence[Submission]) -> Sequence[bool]:
-    """Append a batch to the provider's log: one statement, and so a transaction of its own."""
-    await queries.insert_submissions(tx, submissions)
-    return [True] * len(submissions)
-
-
-LOG: LaneSpec[Services, Submission, bool] = LaneSpec(
-    "sandbox.log", log_all, lambda item: item.account_id, in_transaction=False
-)
-
-
-async def register_all(_: Services, tx: Connection, charges: Sequence[SandboxCharge]) -> Sequence[bool]:
-    """Register a batch of charges."""
-    await queries.insert_charges(tx, {charge[:2]: charge for charge in charges}.values())
-    return [True] * len(charges)
-
-
-REGISTER: LaneSpec[Services, SandboxCharge, bool] = LaneSpec(
-    "sandbox.register", register_all, lambda charge: charge.account_id, in_transaction=False
-)
-
-
-async def find_holders(_: Services, tx: Connection, pix_keys: Sequence[str]) -> Sequence[Holder | None]:
-    """Look a batch of Pix keys up among the accounts of this service."""
-    found = await list_holders_by_pix_key(tx, pix_keys)
-    return [found.get(pix_key) for pix_key in pix_keys]
-
-
-DICT: LaneSpec[Services, str, Holder | None] = LaneSpec(
-    "sandbox.dict", find_holders, lambda _: "", in_transaction=False
-)
-
-
-async def view_orders(
-    services: Services, tx: Connection, asked: Sequence[Sequence[OrderName]]
-) -> Sequence[list[OrderView]]:
-    """Say what has become of the orders of many callers, in three statements."""
-    orders = [order for group in asked for order in group]
-    logged = await queries.list_submissions(tx, orders)
-    forced = await queries.list_forced(tx, orders)
-    returns = await queries.list_returns(tx, [(row.account_id, row.end_to_end_id) for row in logged.values()])
-    now = services.clock.now()
-
-    def view(order: OrderName) -> OrderView:
-        row = logged.get(order)
-        if row is None:
-            return OrderView(*order, OrderStatus.NOT_FOUND)
-        return fate(row, forced.get(order), returns.get(row.end_to_end_id, []), now=now)
-
-    return [[view(order) for order in group] for group in asked]
-
-
-ORDERS: LaneSpec[Services, Sequence[OrderName], list[OrderView]] = LaneSpec(
-    "sandbox.orders", view_orders, lambda orders: orders[0][0] if orders else "", in_transaction=False
-)
 
 
 class SandboxProvider:
@@ -132,6 +74,7 @@ class SandboxProvider:
     first_check_s = 2.0
     quiet_period_s: float | None = 10.0
     internal_credits = True
+    orders_at_once = 256
 
     def __init__(self, settings: Settings, clock: Clock, pool: Pool, lanes: LaneSet[Services]) -> None:
         self._settings = settings
@@ -140,23 +83,21 @@ class SandboxProvider:
         self._lanes = lanes
         self.faults = Faults()
 
-    async def submit(self, order: Order) -> Outcome:
-        """Log the submission first, then answer, or not, as the destination and the faults say."""
-        if await self._fails_before():
-            return Unknown("the provider answered 500")
+    async def submit(self, orders: Sequence[Order]) -> Sequence[Outcome]:
+        """Log the submissions first, then answer, or not, as the destinations and the faults say."""
+        await self._lag()
         now = self._clock.now()
-        arrived = arrives(order.pix_key)
-        row = Submission(
-            order.account_id,
-            order.reference,
-            new_id(now),
-            order.end_to_end_id,
-            order.amount_cents,
-            order.pix_key,
-            arrived,
-            now,
-        )
-        await self._lanes.submit(LOG, row)
+        rows = [None if self._fails() else _submission(order, now) for order in orders]
+        logged = [row for row in rows if row is not None]
+        if logged:
+            await self._lanes.submit(LOG, logged)
+        return [
+            Unknown("the provider answered 500") if row is None else await self._answer(order, row)
+            for order, row in zip(orders, rows, strict=True)
+        ]
+
+    async def _answer(self, order: Order, row: Submission) -> Outcome:
+        now = row.submitted_at
         await self._announce_return(order, now)
         code = rejection_at_submission(order.pix_key)
         if order.receiver_account_id and await self._refuses_receiver(order.receiver_account_id):
@@ -359,13 +300,32 @@ class SandboxProvider:
 
     async def _fails_before(self) -> bool:
         """Wait as long as the faults say, then tell whether the call fails before it has any effect."""
+        await self._lag()
+        return self._fails()
+
+    async def _lag(self) -> None:
         if self.faults.latency_ms:
             await asyncio.sleep(self.faults.latency_ms / 1000)
+
+    def _fails(self) -> bool:
         return _chance() < self.faults.error_rate
 
     def _loses_answer(self) -> bool:
         """Tell whether the call had its effect but its answer is lost."""
         return _chance() < self.faults.drop_rate
+
+
+def _submission(order: Order, now: datetime) -> Submission:
+    return Submission(
+        order.account_id,
+        order.reference,
+        new_id(now),
+        order.end_to_end_id,
+        order.amount_cents,
+        order.pix_key,
+        arrives(order.pix_key),
+        now,
+    )
 
 
 def _charge_response(charge: ChargeOrder, br_code: str) -> dict[str, object]:

@@ -13,10 +13,10 @@ from typing import Any, Generic, TypeVar
 
 from lastro.kit.errors import LastroError, Unavailable
 from lastro.store.lane_link import Links
-from lastro.store.lane_queue import Waiting
+from lastro.store.lane_queue import Decided, Waiting, hand_out
 from lastro.store.lane_worker import BATCH_TIMEOUT_S, Lane, LaneSpec
 
-__all__ = ["LaneSet", "LaneSpec"]
+__all__ = ["Decided", "LaneSet", "LaneSpec", "Waiting", "hand_out"]
 
 Context = TypeVar("Context")
 Command = TypeVar("Command")

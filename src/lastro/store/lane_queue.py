@@ -46,23 +46,20 @@ class Waiting(Generic[Command, Result]):
             self.answer(Unavailable(retry_after_s=1))
 
 
-def hand_out(answers: "list[tuple[Waiting[Any, Any], Any]]") -> None:
+Decided = list[tuple[Waiting[Any, Any], Any]]  # commands with their results
+
+
+def hand_out(answers: Decided, start: int = 0) -> None:
     """Give callers their committed results, a few with each turn of the event loop.
 
     All at once, whatever they do next would take one long turn, and the lanes' next answers from the
     database would wait for its end.
     """
-    for item, _ in answers:
-        item.is_decided = True
-    _hand_out_from(answers, 0)
-
-
-def _hand_out_from(answers: "list[tuple[Waiting[Any, Any], Any]]", start: int) -> None:
     end = start + ANSWERS_A_TURN
     for item, result in answers[start:end]:
         item.answer(result)
     if end < len(answers):
-        asyncio.get_running_loop().call_soon(_hand_out_from, answers, end)
+        asyncio.get_running_loop().call_soon(hand_out, answers, end)
 
 
 class LaneQueue(Generic[Command, Result]):

@@ -16,7 +16,7 @@ import structlog
 from lastro.kit.errors import LastroError
 from lastro.store.lane_faults import Fault, classify, find_locked_accounts
 from lastro.store.lane_link import Link, Links
-from lastro.store.lane_queue import LaneQueue, Waiting, hand_out
+from lastro.store.lane_queue import Decided, LaneQueue, Waiting, hand_out
 from lastro.store.pool import Connection
 
 Context = TypeVar("Context")
@@ -44,6 +44,8 @@ class LaneSpec(Generic[Context, Command, Result]):
     action: Callable[[Context, Connection, Sequence[Command]], Awaitable[Sequence[Result | LastroError]]]
     account_of: Callable[[Command], str]
     in_transaction: bool = True  # reads need none around them, and a single statement is one by itself
+    # What goes on with a batch after its commit: it takes what it will answer itself, and returns the rest.
+    onward: Callable[[Context, Decided], Decided] | None = None
 
 
 class Lane(Generic[Context, Command, Result]):
@@ -209,7 +211,9 @@ class Lane(Generic[Context, Command, Result]):
         async with link.transaction(self._goes_on) if self._spec.in_transaction else link.lent() as tx:
             results = await self._spec.action(self._context, tx, [item.command for item in batch])
             answers = list(zip(batch, results, strict=True))  # a missing answer must not be committed
-        hand_out(answers)
+        for item in batch:
+            item.is_decided = True
+        hand_out(self._spec.onward(self._context, answers) if self._spec.onward else answers)
 
     async def _bisect(self, link: Link, batch: list[Waiting[Command, Result]], error: Exception) -> None:
         """Narrow an error down to the one command that causes it; the others go through."""
