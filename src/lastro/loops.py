@@ -112,6 +112,7 @@ class Loops:
 
     def start(self) -> None:
         """Start every loop."""
+        self._services.aside.is_open = True
         self._tasks = [asyncio.create_task(self._run(loop), name=f"loop {loop.name}") for loop in LOOPS]
         dispatcher = Dispatcher(self._services)
         self._tasks.append(asyncio.create_task(dispatcher.run(self._stop), name="loop deliveries"))
@@ -119,6 +120,7 @@ class Loops:
     async def stop(self) -> None:
         """Let each loop finish its turn, then end it."""
         self._stop.set()
+        self._services.aside.is_open = False
         for loop in LOOPS:
             self._services.wakes.wake(loop.name)
         await asyncio.gather(*self._tasks, return_exceptions=True)

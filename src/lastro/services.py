@@ -1,8 +1,10 @@
 """The one record that is passed down: everything an action may need besides its own values."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections import deque
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, TypeVar
 
 import structlog
@@ -16,6 +18,8 @@ from lastro.store.lane import LaneSet
 from lastro.store.pool import Pool
 
 Result = TypeVar("Result")
+
+ASIDE_MAX = 20_000
 
 log = structlog.get_logger()
 
@@ -93,6 +97,32 @@ class Wakes:
         return self._events.setdefault(name, asyncio.Event())
 
 
+class Aside:
+    """What this process knows and will need again soon: put aside until an instant, for a loop of its own.
+
+    Bounded, and forgotten with the process: whatever lies here is due in the database, too, a little later.
+    """
+
+    def __init__(self) -> None:
+        self._groups: deque[tuple[datetime, Sequence[Any]]] = deque()
+        self._size = 0
+        self.is_open = False  # a process without loops has nobody to come and take
+
+    def put(self, until: datetime, values: Sequence[Any]) -> None:
+        """Keep values until then, if there is room."""
+        if self.is_open and self._size + len(values) <= ASIDE_MAX:
+            self._groups.append((until, values))
+            self._size += len(values)
+
+    def take(self, now: datetime, *, values_max: int) -> list[Any]:
+        """Take the groups whose instant has come, first come first, about as many values as wanted."""
+        taken: list[Any] = []
+        while self._groups and self._groups[0][0] <= now and len(taken) < values_max:
+            taken += self._groups.popleft()[1]
+        self._size -= len(taken)
+        return taken
+
+
 @dataclass(frozen=True)
 class Services:
     """What the composition root built; frozen, so that nobody swaps a part at run time."""
@@ -105,3 +135,4 @@ class Services:
     keyring: Keyring
     tasks: Tasks = field(default_factory=Tasks)
     wakes: Wakes = field(default_factory=Wakes)
+    aside: Aside = field(default_factory=Aside)

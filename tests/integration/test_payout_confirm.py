@@ -71,9 +71,9 @@ async def test_both_ways_write_the_same(house, fact):
     """Two twins, one each way, compared after the order is accepted and after it has settled."""
     lanes = house.services.lanes
     short, long = await send(house, 2)
-    (told,) = await lanes.submit(ACCEPT, [Seen(short.payout, *news(house, [short], fact))])
+    (accepted,) = await lanes.submit(ACCEPT, [Seen(short.payout, *news(house, [short], fact))])
     (learned,) = await submit_all(lanes, LEARN, news(house, [long], fact))
-    assert told == learned.answer == Told(201, b"{}", replayed=False)
+    assert accepted.answer == learned.answer == Told(201, b"{}", replayed=False)
     after = await rows_of(house, short.payout)
     assert after == await rows_of(house, long.payout)
     assert [row[0] for row in after["payouts"]] == [STEPS[PayoutStatus.PENDING, fact].to]

@@ -16,7 +16,7 @@ from lastro.ledger.queries import lock_balances
 from lastro.limits.decide import window_at
 from lastro.limits.queries import put_consumed
 from lastro.payouts.carry import Made, carry_on
-from lastro.payouts.decide import Send, first_check_at, first_look_at, send
+from lastro.payouts.decide import Send, first_check_at, queued_until, send
 from lastro.payouts.gather_queries import gather
 from lastro.payouts.model import Fact, Payout
 from lastro.payouts.outcomes import LEARN
@@ -101,14 +101,18 @@ async def send_all(
         batch.booked.append(decided.booked)
         batch.claim(command.claim)
         results.append(Made(batch.payouts[-1]))
-    await _write(tx, batch)
+    await _write(services, tx, batch)
     crash_point("payout.intent_open")
     return results
 
 
-async def _write(tx: Connection, batch: _Batch) -> None:
+async def _write(services: Services, tx: Connection, batch: _Batch) -> None:
     """Write a batch of intents: the funds are held and the first check is scheduled in one commit."""
-    due = [Work(p.account_id, WorkKind.PAYOUT, p.payout_id, first_look_at(p)) for p in batch.payouts]
+    is_remembered = services.aside.is_open
+    due = [
+        Work(p.account_id, WorkKind.PAYOUT, p.payout_id, queued_until(p, is_remembered=is_remembered))
+        for p in batch.payouts
+    ]
     async with together(tx) as writes:
         await insert_claims(writes, batch.claims, now=batch.now)
         await insert_payouts(writes, batch.payouts)

@@ -15,9 +15,9 @@ from lastro.kit.crash import crash_point
 from lastro.kit.deadline import Within
 from lastro.kit.errors import LastroError, Unavailable
 from lastro.payouts.confirm import ACCEPT, Seen, is_accepted
-from lastro.payouts.decide import Render, beneficiary_of
+from lastro.payouts.decide import Render, beneficiary_of, first_look_at
 from lastro.payouts.model import Fact, Payout
-from lastro.payouts.outcomes import LEARN
+from lastro.payouts.outcomes import LEARN, Learned
 from lastro.payouts.steps import Learn, News
 from lastro.provider.port import Accepted, Order, Outcome, Rejected, Unknown
 from lastro.services import Services
@@ -121,16 +121,23 @@ def _news_of(outcome: Outcome) -> News:
 async def _record(services: Services, seen: Sequence[Seen]) -> Sequence[Told | LastroError]:
     """Store the outcomes, accepted orders the short way, and the long way whatever that does not meet."""
     short = [item for item in seen if is_accepted(item.payout, item.learn)]
-    try:
-        met = await services.lanes.submit(ACCEPT, short) if short else []
-    except LastroError:  # the lane has logged why; the long way gives each caller an answer of its own
-        met = [None] * len(short)
-    told: dict[str, Told | LastroError] = {
-        item.payout.payout_id: answer for item, answer in zip(short, met, strict=True) if answer is not None
-    }
+    met = [item for item in await _accept(services, short) if item is not None] if short else []
+    told: dict[str, Told | LastroError | None] = {item.payout.payout_id: item.answer for item in met}
     rest = [item.learn for item in seen if item.payout.payout_id not in told]
     learned = await services.lanes.submit_all(LEARN, rest)
     for learn, result in zip(rest, learned, strict=True):
-        answer = result if isinstance(result, LastroError) else result.answer
-        told[learn.payout_id] = answer or Unavailable(retry_after_s=1)
-    return [told[item.payout.payout_id] for item in seen]
+        told[learn.payout_id] = result if isinstance(result, LastroError) else result.answer
+    return [told[item.payout.payout_id] or Unavailable(retry_after_s=1) for item in seen]
+
+
+async def _accept(services: Services, seen: Sequence[Seen]) -> Sequence[Learned | None]:
+    """Move orders on that the provider has, and remember them: soon it will be asked about them."""
+    try:
+        met = await services.lanes.submit(ACCEPT, seen)
+    except LastroError:  # the lane has logged why; the long way gives each caller an answer of its own
+        return []
+    payouts = [item.payout for item in met if item is not None]
+    in_time = [payout for payout in payouts if payout.next_poll_at == first_look_at(payout)]
+    if in_time:
+        services.aside.put(first_look_at(in_time[-1]), in_time)
+    return met

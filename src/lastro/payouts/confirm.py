@@ -17,6 +17,7 @@ from lastro.ledger.model import MovementStatus
 from lastro.payouts import confirm_queries
 from lastro.payouts.decide import first_look_at
 from lastro.payouts.model import KEEPS_BOOKS, Fact, Payout, PayoutStatus
+from lastro.payouts.outcomes import Learned
 from lastro.payouts.steps import CREATED, Batch, Learn, apply_news
 from lastro.services import Services
 from lastro.store.lane import LaneSpec
@@ -65,16 +66,16 @@ def _decide(seen: Seen, now: datetime) -> Batch:
 
 async def accept_all(
     services: Services, db: Connection, groups: Sequence[Sequence[Seen]]
-) -> Sequence[list[Told | None]]:
+) -> Sequence[list[Learned | None]]:
     """Move new orders on and store the answers to their requests."""
-    rows, told, now = [], {}, services.clock.now()
+    rows, learned, now = [], {}, services.clock.now()
     for seen in chain.from_iterable(groups):
         was, render = seen.payout, seen.learn.render
         if render is None:
             raise TypeError("whoever waits for an answer says how it looks")
         (after,) = _decide(seen, now).payouts.values()
         body = render(after)
-        told[_name(was)] = Told(CREATED, body, replayed=False)
+        learned[_name(was)] = Learned(after, Told(CREATED, body, replayed=False))
         rows.append(
             (
                 *_name(was), was.status, was.poll_attempts,
@@ -84,7 +85,7 @@ async def accept_all(
         )  # fmt: skip
     crash_point("payout.outcome_open")
     met = await confirm_queries.accept(db, sorted(rows))
-    return [[told[name] if name in met else None for name in map(_name_seen, group)] for group in groups]
+    return [[learned[name] if name in met else None for name in map(_name_seen, group)] for group in groups]
 
 
 async def settle_all(
@@ -122,7 +123,7 @@ def _name_seen(seen: Seen) -> tuple[str, str]:
 
 
 # A command of these lanes is a group that came together: what one of them costs is paid once for all.
-ACCEPT: LaneSpec[Services, Sequence[Seen], list[Told | None]] = LaneSpec(
+ACCEPT: LaneSpec[Services, Sequence[Seen], list[Learned | None]] = LaneSpec(
     "payouts.accept", accept_all, lambda group: group[0].payout.account_id, in_transaction=False
 )
 SETTLE: LaneSpec[Services, Sequence[Seen], list[Payout | None]] = LaneSpec(

@@ -28,6 +28,7 @@ from lastro.payouts.model import (
 from lastro.provider.port import Party
 
 CHECK_SLACK_S = 0.3
+QUEUED_LATER_S = 2.0  # than its first check, for an order that its own process will ask about
 
 Render = Callable[[Payout], bytes]  # how the answer to the request that sent a payout looks
 
@@ -271,8 +272,13 @@ def first_check_at(payout: Payout, first_check_s: float) -> datetime:
 
 
 def first_look_at(payout: Payout) -> datetime:
-    """Return when the loop takes a new payout up: on time for its first check if it is accepted by then."""
+    """Return when a new payout is taken up: on time for its first check if it is accepted by then."""
     return payout.submitted_at + timedelta(seconds=CHECKS_S[0] + CHECK_SLACK_S)
+
+
+def queued_until(payout: Payout, *, is_remembered: bool) -> datetime:
+    """Return when any process takes a new payout up, should the one that remembers it not have done so."""
+    return first_look_at(payout) + timedelta(seconds=QUEUED_LATER_S if is_remembered else 0)
 
 
 def next_check_at(payout: Payout, *, now: datetime) -> datetime:

@@ -11,7 +11,7 @@ from lastro.kit.deadline import Within
 from lastro.kit.errors import LastroError
 from lastro.payouts.confirm import SETTLE, Seen, is_settled
 from lastro.payouts.decide import Render
-from lastro.payouts.model import NOT_FOUND_TIMES, STUCK_AFTER, Fact, Payout, PayoutStatus
+from lastro.payouts.model import NOT_FOUND_TIMES, OPEN, STUCK_AFTER, Fact, Payout, PayoutStatus
 from lastro.payouts.outcomes import CHECK, Learned
 from lastro.payouts.queries import list_by_id
 from lastro.payouts.steps import Learn, News
@@ -35,7 +35,32 @@ class _Asked(NamedTuple):
 
 
 async def check_due(services: Services, render_result: Render) -> int:
-    """Check the payouts that are due and return how many there were."""
+    """Check the payouts that are due, remembered or queued, and return how many there were."""
+    return await _check_remembered(services, render_result) + await _check_queued(services, render_result)
+
+
+async def _check_remembered(services: Services, render_result: Render) -> int:
+    """Ask about orders of this process as it remembers them; most have settled and end the short way.
+
+    Of the others, who has ended otherwise meanwhile has nothing more to learn.
+    """
+    payouts: list[Payout] = services.aside.take(services.clock.now(), values_max=BATCH_MAX)
+    if not payouts:
+        return 0
+    crash_point("payout.due")
+    commands = await _ask(services, payouts, render_result)
+    ended, rest = await _settle(services, payouts, commands)
+    if ended:
+        crash_point("payout.settled")
+    if rest:
+        found = await list_by_id(services.pool, [(c.account_id, c.payout_id) for c in rest])
+        is_open = {name for name, payout in found.items() if payout.status in OPEN}
+        await _learn_each(services, [c for c in rest if (c.account_id, c.payout_id) in is_open])
+    return len(payouts)
+
+
+async def _check_queued(services: Services, render_result: Render) -> int:
+    """Check what no process remembers: its own ended, or the provider was asked before."""
     due = await take_work(
         services.pool,
         WorkKind.PAYOUT,
@@ -66,40 +91,49 @@ def _is_early(payout: Payout, now: datetime) -> bool:
 
 async def check(services: Services, payouts: list[Payout], render_result: Render | None) -> list[Payout]:
     """Look payouts up at the provider and learn what it says."""
-    asked = _Asked(services.clock.now(), services.clock.real())
-    views = await _look_up(services, payouts)
-    commands = [
-        _learn(services, payout, view, asked, render_result)
-        for payout, view in zip(payouts, views, strict=True)
-    ]
-    crash_point("payout.looked_up")
-    learned = await _learn_all(services, payouts, commands)
+    commands = await _ask(services, payouts, render_result)
+    ended, rest = await _settle(services, payouts, commands)
+    learned = ended + await _learn_each(services, rest)
     if any(payout.status == PayoutStatus.SUCCEEDED for payout in learned):
         crash_point("payout.settled")
     return learned
 
 
-async def _learn_all(services: Services, payouts: list[Payout], commands: list[Learn]) -> list[Payout]:
-    """Learn plain settlements the short way, and the long way whatever that does not meet."""
+async def _ask(services: Services, payouts: list[Payout], render_result: Render | None) -> list[Learn]:
+    """Look payouts up at the provider and put what it says into commands."""
+    asked = _Asked(services.clock.now(), services.clock.real())
+    views = await _look_up(services, payouts)
+    crash_point("payout.looked_up")
+    return [
+        _learn(services, payout, view, asked, render_result)
+        for payout, view in zip(payouts, views, strict=True)
+    ]
+
+
+async def _settle(
+    services: Services, payouts: list[Payout], commands: list[Learn]
+) -> tuple[list[Payout], list[Learn]]:
+    """End plain settlements the short way, where the payout is as it was seen; the rest is still to learn."""
     plain = [(p, c) for p, c in zip(payouts, commands, strict=True) if is_settled(p, c)]
-    ended = await _settle(services, plain) if plain else []
-    done = {(payout.account_id, payout.payout_id) for payout in ended}
-    rest = [command for command in commands if (command.account_id, command.payout_id) not in done]
-    results = await services.lanes.submit_all(CHECK, rest)
-    for result in results:
-        if isinstance(result, LastroError):
-            raise result
-    return ended + [result.payout for result in results if isinstance(result, Learned)]
-
-
-async def _settle(services: Services, plain: list[tuple[Payout, Learn]]) -> list[Payout]:
-    """End these payouts in one command and return those that it met as they were seen."""
+    if not plain:
+        return [], commands
     accounts = await list_terms(services.pool, [payout.account_id for payout, _ in plain])
     seen = [Seen(payout, command, accounts[payout.account_id]) for payout, command in plain]
     try:
-        return [payout for payout in await services.lanes.submit(SETTLE, seen) if payout is not None]
+        ended = [payout for payout in await services.lanes.submit(SETTLE, seen) if payout is not None]
     except LastroError:  # the lane has logged why; the long way ends each by itself
-        return []
+        return [], commands
+    done = {(payout.account_id, payout.payout_id) for payout in ended}
+    return ended, [c for c in commands if (c.account_id, c.payout_id) not in done]
+
+
+async def _learn_each(services: Services, commands: list[Learn]) -> list[Payout]:
+    """Learn the long way, under locks, and return the payouts as they are then."""
+    results = await services.lanes.submit_all(CHECK, commands)
+    for result in results:
+        if isinstance(result, LastroError):
+            raise result
+    return [result.payout for result in results if isinstance(result, Learned)]
 
 
 async def check_answered(services: Services, payout: Payout) -> bool:
