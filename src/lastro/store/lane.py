@@ -16,7 +16,7 @@ from lastro.store.lane_link import Links
 from lastro.store.lane_queue import Decided, Waiting, hand_out
 from lastro.store.lane_worker import BATCH_TIMEOUT_S, Lane, LaneSpec
 
-__all__ = ["Decided", "LaneSet", "LaneSpec", "Waiting", "hand_out"]
+__all__ = ["Decided", "LaneSet", "LaneSpec", "hand_out"]
 
 Context = TypeVar("Context")
 Command = TypeVar("Command")
