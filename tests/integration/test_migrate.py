@@ -38,6 +38,15 @@ async def test_services_that_start_together_migrate_once(url):
     assert await migrate(url) == 0
 
 
+async def test_the_table_of_steps_is_made_once_however_many_starts_meet(url, monkeypatch):
+    """Whoever comes between another's look and its creation meets one of three errors, each rarely."""
+    monkeypatch.setattr(migrate_module, "files", list)
+    for _ in range(40):
+        await asyncio.gather(*(migrate(url) for _ in range(8)))
+        assert await ask(url, COUNT_STEPS) == 0
+        await ask(url, "DROP TABLE schema_steps")
+
+
 async def test_a_migration_that_fails_keeps_what_was_applied_and_goes_on_from_there(url, monkeypatch):
     good = [("0001_one.sql", ["CREATE TABLE one (n int)", "CREATE TABLE two (n int)"])]
     bad = [("0001_one.sql", ["CREATE TABLE one (n int)", "CREATE TABLE two (n nonsense)"])]

@@ -6,6 +6,7 @@ import asyncpg
 
 from lastro.kit.clock import Clock
 
+LOCK_MIGRATIONS = "SELECT pg_advisory_xact_lock(hashtext('lastro.schema_steps'))"
 CREATE_LEDGER_OF_MIGRATIONS = """
 CREATE TABLE IF NOT EXISTS schema_steps (
     file text NOT NULL, step int NOT NULL, applied_at timestamptz NOT NULL, PRIMARY KEY (file, step)
@@ -44,10 +45,9 @@ async def migrate(url: str) -> int:
 
 
 async def _create_steps_table(connection: asyncpg.Connection) -> None:
-    try:
-        await connection.execute(CREATE_LEDGER_OF_MIGRATIONS)
-    except asyncpg.UniqueViolationError:
-        # Two services started at once and both saw no table: the other one has just made it.
+    # IF NOT EXISTS looks first and creates afterwards: two services that start at once both see no table.
+    async with connection.transaction():
+        await connection.execute(LOCK_MIGRATIONS)
         await connection.execute(CREATE_LEDGER_OF_MIGRATIONS)
 
 
