@@ -54,7 +54,7 @@ def credits_to(house: Recorded, account_id: str, number: int) -> list[Credit]:
 async def test_one_key_two_hundred_times_in_a_batch_makes_one_payout(house):
     """The first acts, the others are told of it; another request under the key is a conflict."""
     wanted = intents(house, 200, key="one-key-for-all")
-    other = wanted[-1]._replace(claim=wanted[-1].claim._replace(fingerprint=b"another request"))
+    other = wanted[-1].but(claim=wanted[-1].claim.but(fingerprint=b"another request"))
     outcomes = await asyncio.gather(
         *(house.services.lanes.submit(INTENTS, given) for given in [*wanted[:-1], other]),
         return_exceptions=True,
@@ -65,7 +65,7 @@ async def test_one_key_two_hundred_times_in_a_batch_makes_one_payout(house):
 
 
 async def test_one_reference_in_a_batch_is_taken_once(house):
-    wanted = [given._replace(external_ref="one-reference") for given in intents(house, 20)]
+    wanted = [given.but(external_ref="one-reference") for given in intents(house, 20)]
     outcomes = await submit_all(house.services.lanes, INTENTS, wanted)
     assert sum(isinstance(outcome, Made) for outcome in outcomes) == 1
     assert {outcome.status for outcome in outcomes if not isinstance(outcome, Made)} == {409}

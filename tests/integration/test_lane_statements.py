@@ -9,13 +9,22 @@ import pytest
 import pytest_asyncio
 
 from lastro.payouts.carry import Made
-from lastro.payouts.confirm import ACCEPT, SETTLE, Seen
+from lastro.payouts.confirm import ACCEPT, SETTLE
 from lastro.payouts.model import Fact
 from lastro.payouts.outcomes import LEARN
 from lastro.store.lane import LaneSpec
 from lastro.store.pool import open_lane_connection
 from tests.support.fill import fill_tables
-from tests.support.house import INTENTS, Recorded, intents, news, recorded_house, settlements, submit_all
+from tests.support.house import (
+    INTENTS,
+    Recorded,
+    acceptances,
+    intents,
+    news,
+    recorded_house,
+    settlements,
+    submit_all,
+)
 from tests.tidy.sources import sources
 
 # What one batch of each kind asks for today, BEGIN and COMMIT included. A higher figure needs a good reason.
@@ -40,7 +49,7 @@ async def test_a_batch_asks_as_many_statements_for_fifty_as_for_one(house):
     for size in (2, 1, 50):  # the first batch of a connection also asks for its types
         made = await _send(house, size, counts)
         house.take_said(ACCEPT.name), house.take_said(SETTLE.name), house.take_said(LEARN.name)
-        accepted = [Seen(m.payout, n) for m, n in zip(made, news(house, made, Fact.ACCEPTED), strict=True)]
+        accepted = acceptances(house, made)
         assert all(await lanes.submit(ACCEPT, accepted))
         counts["accepted", size] = len(house.take_said(ACCEPT.name))
         assert all(await lanes.submit(SETTLE, await settlements(house, made)))

@@ -9,7 +9,6 @@ import pytest_asyncio
 from lastro.kit.errors import LastroError, Unavailable
 from lastro.payouts import actions, carry
 from lastro.payouts.actions import SEND, send_payout
-from lastro.payouts.carry import Made
 from lastro.payouts.decide import Send
 from lastro.payouts.model import PayoutStatus
 from lastro.payouts.queries import load_payout
@@ -52,7 +51,7 @@ def rendered(payout):
 
 
 def wanted(house, count=COUNT) -> list[Send]:
-    return [command._replace(render=rendered) for command in intents(house, count)]
+    return [command.but(render=rendered) for command in intents(house, count)]
 
 
 async def send_all(house, commands):
@@ -167,7 +166,7 @@ async def test_an_order_whose_time_is_over_is_not_sent_and_the_others_are(house,
         return real_order(
             services,
             [
-                (item, Made(made.payout.but(submit_before=made.payout.created_at)))
+                (item, made.but(payout=made.payout.but(submit_before=made.payout.created_at)))
                 if made.payout.payout_id == late
                 else (item, made)
                 for item, made in answers

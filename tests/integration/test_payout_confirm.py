@@ -9,11 +9,11 @@ import pytest_asyncio
 from lastro.checks import EXTRA_CHECKS
 from lastro.idempotency.actions import Told
 from lastro.ledger.check import check
-from lastro.payouts.confirm import ACCEPT, SETTLE, Seen
+from lastro.payouts.confirm import ACCEPT, SETTLE
 from lastro.payouts.model import STEPS, Fact, Payout, PayoutStatus
 from lastro.payouts.outcomes import CHECK, LEARN
 from lastro.payouts.queries import load_payout
-from tests.support.house import INTENTS, intents, news, recorded_house, settlements, submit_all
+from tests.support.house import INTENTS, acceptances, intents, news, recorded_house, settlements, submit_all
 
 # Without names, hashes and instants, which differ between two payouts that went through the same.
 OF_PAYOUT = "JOIN payouts p USING (account_id{}) WHERE p.account_id = $1 AND p.payout_id = $2"
@@ -62,16 +62,12 @@ async def send(house, count: int = 1):
     return await submit_all(house.services.lanes, INTENTS, intents(house, count))
 
 
-def accepted(house, made) -> list[Seen]:
-    return [Seen(m.payout, n) for m, n in zip(made, news(house, made, Fact.ACCEPTED), strict=True)]
-
-
 @pytest.mark.parametrize("fact", [Fact.ACCEPTED, Fact.NO_ANSWER])
 async def test_both_ways_write_the_same(house, fact):
     """Two twins, one each way, compared after the order is accepted and after it has settled."""
     lanes = house.services.lanes
     short, long = await send(house, 2)
-    (accepted,) = await lanes.submit(ACCEPT, [Seen(short.payout, *news(house, [short], fact))])
+    (accepted,) = await lanes.submit(ACCEPT, acceptances(house, [short], fact))
     (learned,) = await submit_all(lanes, LEARN, news(house, [long], fact))
     assert accepted.answer == learned.answer == Told(201, b"{}", replayed=False)
     after = await rows_of(house, short.payout)
@@ -82,8 +78,8 @@ async def test_both_ways_write_the_same(house, fact):
     (seen,) = await settlements(house, [short])
     (polled,) = await settlements(house, [long])
     at = house.services.clock.now()
-    (payout,) = await lanes.submit(SETTLE, [seen._replace(learn=seen.learn._replace(polled_at=at))])
-    await submit_all(lanes, CHECK, [polled.learn._replace(polled_at=at)])
+    (payout,) = await lanes.submit(SETTLE, [seen.but(learn=seen.learn.but(polled_at=at))])
+    await submit_all(lanes, CHECK, [polled.learn.but(polled_at=at)])
     assert payout == await load_payout(house.services.pool, payout.account_id, payout.payout_id)
     after = await rows_of(house, short.payout)
     assert after == await rows_of(house, long.payout)
@@ -96,7 +92,7 @@ async def test_an_endpoint_is_owed_the_event_of_a_settlement(house):
     base = f"/v1/pix-accounts/{house.account_id}/webhooks"
     hook = await house.post(base, {"url": "http://127.0.0.1:9/hook", "events": ["pix.payout.succeeded"]})
     made = await send(house)
-    await house.services.lanes.submit(ACCEPT, accepted(house, made))
+    await house.services.lanes.submit(ACCEPT, acceptances(house, made))
     await house.services.lanes.submit(SETTLE, await settlements(house, made))
     sql = """
         SELECT count(*) FROM webhook_queue
@@ -109,7 +105,7 @@ async def test_the_same_again_changes_nothing(house):
     """A lane repeats a batch whose commit it did not hear of."""
     lanes = house.services.lanes
     made = await send(house)
-    commands = accepted(house, made)
+    commands = acceptances(house, made)
     assert all(await lanes.submit(ACCEPT, commands))
     before = await rows_of(house, made[0].payout)
     assert await lanes.submit(ACCEPT, commands) == [None]
@@ -129,14 +125,14 @@ async def test_an_acceptance_that_comes_too_late_touches_nothing(house, fact):
     made = await send(house)
     await submit_all(house.services.lanes, LEARN, news(house, made, fact))
     before = await rows_of(house, made[0].payout)
-    assert await house.services.lanes.submit(ACCEPT, accepted(house, made)) == [None]
+    assert await house.services.lanes.submit(ACCEPT, acceptances(house, made)) == [None]
     assert await rows_of(house, made[0].payout) == before
 
 
 @pytest.mark.parametrize("fact", [Fact.REJECTED, Fact.SETTLED, Fact.CANCELLED, Fact.AGED])
 async def test_a_settlement_that_comes_too_late_touches_nothing(house, fact):
     made = await send(house)
-    await house.services.lanes.submit(ACCEPT, accepted(house, made))
+    await house.services.lanes.submit(ACCEPT, acceptances(house, made))
     seen = await settlements(house, made)
     await submit_all(house.services.lanes, LEARN, news(house, made, fact))
     before = await rows_of(house, made[0].payout)
@@ -146,9 +142,9 @@ async def test_a_settlement_that_comes_too_late_touches_nothing(house, fact):
 
 async def test_a_check_that_was_counted_meanwhile_is_not_lost(house):
     made = await send(house)
-    await house.services.lanes.submit(ACCEPT, accepted(house, made))
+    await house.services.lanes.submit(ACCEPT, acceptances(house, made))
     seen = await settlements(house, made)
-    found = [item.learn._replace(news=(), polled_at=house.services.clock.now()) for item in seen]
+    found = [item.learn.but(news=(), polled_at=house.services.clock.now()) for item in seen]
     await submit_all(house.services.lanes, CHECK, found)
     assert await house.services.lanes.submit(SETTLE, seen) == [None]
     (again,) = await house.services.lanes.submit(SETTLE, await settlements(house, made))
@@ -160,7 +156,7 @@ async def test_settled_and_rejected_in_the_same_moment_only_one_of_them_happens(
     lanes = house.services.lanes
     for _ in range(10):
         made = await send(house, 20)
-        await lanes.submit(ACCEPT, accepted(house, made))
+        await lanes.submit(ACCEPT, acceptances(house, made))
         seen = await settlements(house, made)
         refused = random.sample(news(house, made, Fact.REJECTED), 20)
         ended, _ = await asyncio.gather(

@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
-from lastro.payouts.confirm import ACCEPT, Seen
+from lastro.payouts.confirm import ACCEPT
 from lastro.payouts.decide import first_check_at, first_look_at
-from lastro.payouts.model import Fact, PayoutStatus
+from lastro.payouts.model import PayoutStatus
 from lastro.payouts.polling import LOOK_AGAIN_S, check_due
 from lastro.payouts.queries import load_payout
-from tests.support.house import INTENTS, intents, news, recorded_house, submit_all
+from tests.support.house import INTENTS, acceptances, intents, recorded_house, submit_all
 
 DUE = "SELECT due_at FROM work WHERE account_id = $1 AND kind = 'payout' AND id = $2"
 
@@ -60,9 +60,7 @@ async def test_an_order_that_may_be_on_its_way_is_not_asked_about(house, clock):
 
 async def test_an_order_accepted_in_time_keeps_its_place_in_the_queue(house):
     made = await sent(house)
-    (told,) = await house.services.lanes.submit(
-        ACCEPT, [Seen(made.payout, *news(house, [made], Fact.ACCEPTED))]
-    )
+    (told,) = await house.services.lanes.submit(ACCEPT, acceptances(house, [made]))
     after = await standing(house, made.payout)
     assert told is not None
     assert after.status == PayoutStatus.PROCESSING
@@ -72,6 +70,6 @@ async def test_an_order_accepted_in_time_keeps_its_place_in_the_queue(house):
 async def test_an_order_accepted_late_is_queued_for_its_next_check(house, clock):
     made = await sent(house)
     clock.offset_s += 4
-    await house.services.lanes.submit(ACCEPT, [Seen(made.payout, *news(house, [made], Fact.ACCEPTED))])
+    await house.services.lanes.submit(ACCEPT, acceptances(house, [made]))
     after = await standing(house, made.payout)
     assert after.next_poll_at == await due_at(house, made.payout) > first_look_at(made.payout)

@@ -37,8 +37,7 @@ def clock(house, monkeypatch):
 
 async def sent(house, key="ana@example.com", count=COUNT):
     commands = [
-        command._replace(destination=command.destination._replace(pix_key=key))
-        for command in intents(house, count)
+        command.but(destination=command.destination.but(pix_key=key)) for command in intents(house, count)
     ]
     await asyncio.gather(*(send_payout(house.services, command) for command in commands))
     return [await standing(house, command.ids.payout_id) for command in commands]

@@ -2,9 +2,8 @@
 
 import pytest_asyncio
 
-from lastro.payouts.confirm import ACCEPT, SETTLE, Seen
-from lastro.payouts.model import Fact
-from tests.support.house import INTENTS, intents, news, recorded_house, settlements, submit_all
+from lastro.payouts.confirm import ACCEPT, SETTLE
+from tests.support.house import INTENTS, acceptances, intents, recorded_house, settlements, submit_all
 
 BATCHES, EACH = 6, 40
 UPDATES = """
@@ -32,13 +31,13 @@ async def test_a_payout_on_its_way_touches_its_indexes_once(house):
     before = await updates(house)
     for _ in range(BATCHES):
         made = await submit_all(lanes, INTENTS, intents(house, EACH))
-        accepted = [Seen(m.payout, n) for m, n in zip(made, news(house, made, Fact.ACCEPTED), strict=True)]
+        accepted = acceptances(house, made)
         assert all(await lanes.submit(ACCEPT, accepted))
         assert all(await lanes.submit(SETTLE, await settlements(house, made)))
     # Another word to each lane, for a server tells its figures between two statements.
     (last,) = await submit_all(lanes, INTENTS, intents(house, 1))
     await house.services.pool.execute("SELECT pg_sleep(1.2)")
-    await lanes.submit(ACCEPT, [Seen(last.payout, *news(house, [last], Fact.ACCEPTED))])
+    await lanes.submit(ACCEPT, acceptances(house, [last]))
     await lanes.submit(SETTLE, await settlements(house, [last]))
     after = await updates(house)
     told = {name: (after[name][0] - before[name][0], after[name][1] - before[name][1]) for name in after}

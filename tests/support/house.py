@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import asyncpg
 
-from lastro.accounts.queries import list_accounts
+from lastro.accounts.queries import list_terms
 from lastro.api.app import Application
 from lastro.config import Mode, Settings
 from lastro.kit.ids import new_id
@@ -140,9 +140,9 @@ def intents(
     now = house.services.clock.now()
     made = [command(100, key=key or f"key-{new_id(now)}") for _ in range(count)]
     return [
-        given._replace(
-            claim=given.claim._replace(account_id=account_id or house.account_id),
-            ids=given.ids._replace(end_to_end_id=f"E99999999202607011500{new_id(now)[-11:]}"),
+        given.but(
+            claim=given.claim.but(account_id=account_id or house.account_id),
+            ids=given.ids.but(end_to_end_id=f"E99999999202607011500{new_id(now)[-11:]}"),
         )
         for given in made
     ]
@@ -155,11 +155,16 @@ def news(house: Recorded, made: Sequence[Made], fact: Fact) -> list[Learn]:
     return [Learn(p.account_id, p.payout_id, (told,), render=lambda _: b"{}") for p in payouts]
 
 
+def acceptances(house: Recorded, made: Sequence[Made], fact: Fact = Fact.ACCEPTED) -> list[Seen]:
+    """Answers of the provider to intents as they were just committed."""
+    return [Seen(m.payout, n, m.account) for m, n in zip(made, news(house, made, fact), strict=True)]
+
+
 async def settlements(house: Recorded, made: Sequence[Made]) -> list[Seen]:
     """Commands that tell that payouts have settled, as a check would find them now."""
     pool = house.services.pool
     payouts = await list_by_id(pool, [(m.payout.account_id, m.payout.payout_id) for m in made])
-    accounts = await list_accounts(pool, [account_id for account_id, _ in payouts])
+    accounts = await list_terms(pool, [account_id for account_id, _ in payouts])
     told = News(Fact.SETTLED, at=house.services.clock.now())
     return [
         Seen(p, Learn(p.account_id, p.payout_id, (told,)), accounts[p.account_id]) for p in payouts.values()

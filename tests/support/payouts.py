@@ -66,7 +66,7 @@ def command(amount_cents: int = 1_000, *, key: str = "key-00000001", **fields) -
         request_id="request",
         render=lambda _: b"{}",
     )
-    return made._replace(**fields)
+    return made.but(**fields)
 
 
 def decide(

@@ -57,9 +57,9 @@ def test_the_same_key_with_another_request_conflicts(status):
 
 
 def test_in_one_batch_the_first_acts_and_the_others_wait_for_it():
-    second = CLAIM._replace(record_id="record-2")
-    other = CLAIM._replace(record_id="record-3", fingerprint=b"other")
-    elsewhere = CLAIM._replace(account_id="another", record_id="record-4")
+    second = CLAIM.but(record_id="record-2")
+    other = CLAIM.but(record_id="record-3", fingerprint=b"other")
+    elsewhere = CLAIM.but(account_id="another", record_id="record-4")
     verdicts = judge_batch([CLAIM, second, other, elsewhere], {})
     assert verdicts[:2] == [Fresh(), Pending("record-1")]
     assert isinstance(verdicts[2], IdempotencyConflict)
@@ -68,7 +68,7 @@ def test_in_one_batch_the_first_acts_and_the_others_wait_for_it():
 
 def test_in_one_batch_what_is_stored_comes_before_who_was_first():
     """A key with a record is answered from it, also for the second claim in a batch."""
-    second, third = CLAIM._replace(record_id="record-2"), CLAIM._replace(record_id="record-3")
+    second, third = CLAIM.but(record_id="record-2"), CLAIM.but(record_id="record-3")
     name = (CLAIM.account_id, CLAIM.key)
     answered = stored(record="record-0", status=201, answer=b"{ }")
     assert judge_batch([second, third], {name: answered}) == [Replay(201, b"{ }", False)] * 2
@@ -77,7 +77,7 @@ def test_in_one_batch_what_is_stored_comes_before_who_was_first():
 
 
 def test_every_claim_of_a_batch_gets_its_verdict_in_its_place():
-    keys = [CLAIM._replace(key=f"key-{number:04}", record_id=f"record-{number}") for number in range(5)]
+    keys = [CLAIM.but(key=f"key-{number:04}", record_id=f"record-{number}") for number in range(5)]
     held = stored(record="record-9")
     conflicting = stored(print_=b"other")
     rows = {("account", "key-0001"): held, ("account", "key-0003"): conflicting}
@@ -96,7 +96,7 @@ def test_the_fingerprint_is_a_stored_format():
 
 @pytest.mark.parametrize("sealed", [False, True])
 def test_a_replayed_answer_stays_sealed_if_it_was(sealed):
-    answered = stored(status=201, answer=b"sealed")._replace(sealed=sealed)
+    answered = stored(status=201, answer=b"sealed").but(sealed=sealed)
     assert judge(CLAIM, answered) == Replay(201, b"sealed", sealed)
 
 

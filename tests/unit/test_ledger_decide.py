@@ -100,7 +100,7 @@ def test_legs_that_do_not_balance_or_miss_the_customer_are_never_booked(legs):
 )
 def test_a_credit_never_takes_and_a_debit_never_gives(kind, cents, fits):
     """Else the totals would be wrong, and the proof would agree with them."""
-    given = posting(*legs_back(cents))._replace(type=kind)
+    given = posting(*legs_back(cents)).but(type=kind)
     if fits:
         assert book(empty(ACCOUNT), given, now=START).balance.balance_cents == cents
         return

@@ -104,7 +104,7 @@ def test_refusals_come_in_their_fixed_order():
     with pytest.raises(LimitExceeded):
         decide(fine, funds=poor)
     with pytest.raises(InsufficientFunds):
-        decide(fine._replace(amount_cents=500_000), funds=poor)
+        decide(fine.but(amount_cents=500_000), funds=poor)
 
 
 def test_the_reference_of_another_account_is_free():

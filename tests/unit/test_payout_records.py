@@ -217,7 +217,7 @@ def test_an_empty_or_overdrawn_account_has_nothing_available(cents):
 def assert_posting(found: Posting, told: dict, **fields) -> None:
     """Compare everything; metadata as what it says, not as its bytes."""
     assert json.loads(found.metadata) == told
-    assert found._replace(metadata="") == Posting(metadata="", source=Source.PIX_OUT, **fields)
+    assert found.but(metadata="") == Posting(metadata="", source=Source.PIX_OUT, **fields)
 
 
 def test_a_hold_is_a_pending_debit():

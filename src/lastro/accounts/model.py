@@ -6,6 +6,8 @@ from enum import StrEnum
 from typing import NamedTuple
 from uuid import UUID
 
+from lastro.kit.record import Record
+
 
 class AccountStatus(StrEnum):
     """Provisioning: PENDING becomes APPROVED or REJECTED."""
@@ -41,7 +43,7 @@ class Account(NamedTuple):
     updated_at: datetime
 
 
-class Terms(NamedTuple):
+class Terms(Record, frozen=True, gc=False):
     """What sending needs of an account: a fraction of its row, for every payout reads it."""
 
     account_id: str

@@ -19,7 +19,9 @@ async def list_accounts(db: Connection | Pool, account_ids: Iterable[str]) -> di
     return {row[0]: Account(*row) for row in rows}
 
 
-LIST_TERMS = f"SELECT {', '.join(Terms._fields)} FROM pix_accounts WHERE account_id = ANY($1::text[])"
+LIST_TERMS = (
+    f"SELECT {', '.join(Terms.__struct_fields__)} FROM pix_accounts WHERE account_id = ANY($1::text[])"
+)
 
 
 async def list_terms(db: Connection | Pool, account_ids: Iterable[str]) -> dict[str, Terms]:

@@ -5,7 +5,7 @@ import math
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import asyncpg
 import structlog
@@ -20,6 +20,7 @@ from lastro.api.wire import encode
 from lastro.kit.deadline import Within
 from lastro.kit.errors import LastroError, MethodNotAllowed, RateLimited, Unavailable, ValidationError, render
 from lastro.kit.ids import random_hex
+from lastro.kit.record import Record
 from lastro.store.pool import LINK_ERRORS
 
 Scope = dict[str, Any]
@@ -39,7 +40,7 @@ WHOLE_ANSWER = "lastro.whole_answer"
 log = structlog.get_logger()
 
 
-class _Wire(NamedTuple):
+class _Wire(Record, frozen=True, gc=True):
     """The three things that an ASGI server gives with a request."""
 
     scope: Scope

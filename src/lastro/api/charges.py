@@ -97,7 +97,7 @@ async def _finish_known(call: Call) -> Told | None:
     if charge is None:
         return None
     finished = await register(services, charge, lambda record: render_summary(services, record))
-    return finished._replace(replayed=True)
+    return finished.but(replayed=True)
 
 
 async def get_charges(call: Call) -> ChargePage:

@@ -271,7 +271,7 @@ async def _join(services: Services, claim: Claim, charge_id: str, render_charge:
     await asyncio.wait({task}, timeout=max(0.0, until - time.monotonic()))
     if not task.done():
         raise IdempotencyInProgress(retry_after_s=1)
-    return task.result()._replace(replayed=True)
+    return task.result().but(replayed=True)
 
 
 async def _poll(services: Services, claim: Claim) -> Told | None:

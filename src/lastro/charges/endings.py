@@ -135,7 +135,7 @@ def _known(verdict: Verdict | LastroError, first: Told | None) -> Told | LastroE
         return verdict
     if isinstance(verdict, Replay):
         return Told(verdict.status, verdict.answer, replayed=True)
-    return first._replace(replayed=True) if first else IdempotencyInProgress(retry_after_s=1)
+    return first.but(replayed=True) if first else IdempotencyInProgress(retry_after_s=1)
 
 
 def not_pending(charge: Charge) -> InvalidState:

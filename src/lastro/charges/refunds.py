@@ -118,7 +118,7 @@ def _decide(
 def _known(verdict: Verdict, first: Told | None) -> Told | LastroError:
     if isinstance(verdict, Replay):
         return Told(verdict.status, verdict.answer, replayed=True)
-    return first._replace(replayed=True) if first else IdempotencyInProgress(retry_after_s=1)
+    return first.but(replayed=True) if first else IdempotencyInProgress(retry_after_s=1)
 
 
 def _tell(batch: _Batch, command: Ask, status: int, body: bytes) -> Told:

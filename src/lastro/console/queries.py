@@ -85,10 +85,10 @@ async def list_health(pool: Pool, account_id: str) -> list[Health]:
 
 
 LIST_EVENTS_ABOUT = f"""
-SELECT DISTINCT {", ".join(f"found.{name}" for name in Event._fields)}
+SELECT DISTINCT {", ".join(f"found.{name}" for name in Event.__struct_fields__)}
 FROM unnest($2::text[], $3::text[]) AS given (from_id, below_id)
 CROSS JOIN LATERAL (
-    SELECT {", ".join(Event._fields)} FROM events
+    SELECT {", ".join(Event.__struct_fields__)} FROM events
     WHERE account_id = $1 AND event_id >= given.from_id AND event_id < given.below_id
       AND position($4::bytea IN body) > 0
     ORDER BY event_id LIMIT $5

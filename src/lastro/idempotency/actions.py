@@ -6,6 +6,7 @@ from typing import NamedTuple
 from lastro.idempotency.decide import Claim, Fresh, Pending, Replay, judge_batch
 from lastro.idempotency.queries import insert_claims, list_stored
 from lastro.kit.errors import IdempotencyInProgress, LastroError, render
+from lastro.kit.record import Record
 from lastro.ledger.queries import lock_balances
 from lastro.services import Services
 from lastro.store.lane import LaneSpec
@@ -14,7 +15,7 @@ from lastro.store.pool import Connection
 REFUSALS_STORED = frozenset({404, 422})
 
 
-class Told(NamedTuple):
+class Told(Record, frozen=True, gc=False):
     """The answer that stands under a key, and whether it was there before."""
 
     status: int

@@ -4,14 +4,15 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from lastro.kit.errors import IdempotencyConflict
+from lastro.kit.record import Record
 
 
-class Claim(NamedTuple):
+class Claim(Record, frozen=True, gc=False):
     """The caller's key, what it asks for, and the id that its record will have."""
 
     account_id: str
@@ -20,7 +21,7 @@ class Claim(NamedTuple):
     record_id: str
 
 
-class Stored(NamedTuple):
+class Stored(Record, frozen=True, gc=False):
     """A key as it stands in the database."""
 
     account_id: str

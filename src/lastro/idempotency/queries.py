@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from msgspec.structs import astuple
+
 from lastro.idempotency.decide import Claim, Stored
 from lastro.store.pool import Connection, Pool
 from lastro.store.rows import Shape, given_sql, pack
@@ -48,7 +50,7 @@ async def insert_claims(
     sealed: bool = False,
 ) -> None:
     """Claim keys in the transaction of their effect; with the answer where it is decided already."""
-    rows = [(*claim, status, answer, sealed, now) for claim, status, answer in claims]
+    rows = [(*astuple(claim), status, answer, sealed, now) for claim, status, answer in claims]
     if rows:
         await tx.execute(INSERT_CLAIMS, _CLAIM.pack(rows))
 

@@ -2,7 +2,6 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
 
 from lastro.kit.record import Record
 
@@ -64,7 +63,7 @@ class Balance(Record, frozen=True, gc=False):
         return self.balance_cents - self.blocked_cents
 
 
-class Leg(NamedTuple):
+class Leg(Record, frozen=True, gc=False):
     """One line before storing: a book, an amount with its sign, a kind."""
 
     book: str
@@ -72,7 +71,7 @@ class Leg(NamedTuple):
     kind: EntryKind
 
 
-class Posting(NamedTuple):
+class Posting(Record, frozen=True, gc=False):
     """A movement before it has a place in the chain."""
 
     movement_id: str
@@ -123,7 +122,7 @@ class Movement(Record, frozen=True, gc=False):
     metadata: str
 
 
-class Booked(NamedTuple):
+class Booked(Record, frozen=True, gc=False):
     """What one posting became: the balance after it, its movement, its entries."""
 
     balance: Balance

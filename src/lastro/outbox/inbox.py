@@ -8,7 +8,7 @@ from lastro.store.pool import Connection, Pool
 KEPT = timedelta(days=30)
 ID_PREFIX = "evt_"
 
-_COLUMNS = ", ".join(Event._fields)
+_COLUMNS = ", ".join(Event.__struct_fields__)
 
 LIST_EVENTS = f"""
 SELECT {_COLUMNS} FROM events WHERE account_id = $1 AND event_id < $2 AND event_id >= $3

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from lastro.kit.ids import new_id
+from lastro.kit.record import Record
 
 
 class EventName(StrEnum):
@@ -125,7 +126,7 @@ DATA_OF: dict[EventName, type[EventData]] = {
 }
 
 
-class Event(NamedTuple):
+class Event(Record, frozen=True, gc=False):
     """An event with the bytes that every attempt to every endpoint sends."""
 
     account_id: str

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import structlog
+from msgspec.structs import astuple
 
 from lastro.kit.clock import Clock
 from lastro.outbox.model import Alarm, Event
@@ -50,7 +51,7 @@ async def insert_events(tx: Writer, events: Sequence[Event]) -> None:
     """Append events, and what is owed to endpoints for them, in the caller's transaction."""
     if events:
         # Real time, too: due at once even when the sandbox moved business time on and back again.
-        await tx.execute(INSERT_EVENTS, _EVENT.pack(events), Clock.real())
+        await tx.execute(INSERT_EVENTS, _EVENT.pack(map(astuple, events)), Clock.real())
 
 
 _ALARM = Shape(

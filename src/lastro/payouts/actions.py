@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from lastro.accounts.model import Terms
 from lastro.idempotency.actions import Told
 from lastro.idempotency.decide import Claim, Fresh, Own, Pending, Replay, Stored, Verdict, judge
 from lastro.idempotency.queries import insert_claims, load_stored
@@ -47,7 +48,16 @@ class _Batch:
     def claim(self, claim: Claim, status: int | None = None, answer: bytes | None = None) -> None:
         """Take the key, so that the next command of the batch with it waits or hears the answer."""
         self.claims.append((claim, status, answer))
-        row = Stored(*claim, status, answer, sealed=False, created_at=self.now)
+        row = Stored(
+            claim.account_id,
+            claim.key,
+            claim.fingerprint,
+            claim.record_id,
+            status,
+            answer,
+            sealed=False,
+            created_at=self.now,
+        )
         self.stored[claim.account_id, claim.key] = row
 
     def judge(self, claim: Claim) -> Verdict | IdempotencyConflict:
@@ -74,7 +84,7 @@ async def send_all(
     for command in commands:
         verdict = batch.judge(command.claim)
         if not isinstance(verdict, Fresh):
-            results.append(await _known(tx, verdict, command))
+            results.append(await _known(tx, verdict, command, accounts[command.claim.account_id]))
             continue
         account_id = command.claim.account_id
         key = (account_id, window.start)
@@ -100,7 +110,7 @@ async def send_all(
         batch.payouts.append(decided.payout.but(next_poll_at=check_at))
         batch.booked.append(decided.booked)
         batch.claim(command.claim)
-        results.append(Made(batch.payouts[-1]))
+        results.append(Made(batch.payouts[-1], accounts[account_id]))
     await _write(services, tx, batch)
     crash_point("payout.intent_open")
     return results
@@ -122,13 +132,13 @@ async def _write(services: Services, tx: Connection, batch: _Batch) -> None:
 
 
 async def _known(
-    tx: Connection, verdict: Own | Pending | Replay | LastroError, command: Send
+    tx: Connection, verdict: Own | Pending | Replay | LastroError, command: Send, account: Terms
 ) -> Made | Pending | Told | LastroError:
     if isinstance(verdict, Replay):
         return Told(verdict.status, verdict.answer, replayed=True)
     if isinstance(verdict, Own):
         payout = await load_payout(tx, command.claim.account_id, command.claim.record_id)
-        return Made(payout) if payout else Unavailable(retry_after_s=1)
+        return Made(payout, account) if payout else Unavailable(retry_after_s=1)
     return verdict
 
 
@@ -170,4 +180,4 @@ async def _wait_for_first(services: Services, command: Send, first: Pending) -> 
     learned = await services.lanes.submit(LEARN, learn)
     if learned.answer is None:
         raise Unavailable(retry_after_s=1)
-    return learned.answer._replace(replayed=True)
+    return learned.answer.but(replayed=True)

@@ -6,15 +6,16 @@ has each carried by itself, and no order waits for another one's answer.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import structlog
 
+from lastro.accounts.model import Terms
 from lastro.idempotency.actions import Told
 from lastro.kit.crash import crash_point
 from lastro.kit.deadline import Within
 from lastro.kit.errors import LastroError, Unavailable
-from lastro.payouts.confirm import ACCEPT, Seen, is_accepted
+from lastro.kit.record import Record
+from lastro.payouts.confirm import ACCEPT, Remembered, Seen, is_accepted
 from lastro.payouts.decide import Render, beneficiary_of, first_look_at
 from lastro.payouts.model import Fact, Payout
 from lastro.payouts.outcomes import LEARN, Learned
@@ -28,10 +29,11 @@ PROVIDER_TIMEOUT_S = 10
 log = structlog.get_logger()
 
 
-class Made(NamedTuple):
+class Made(Record, frozen=True, gc=False):
     """The intent is committed and the funds are held: submit it."""
 
     payout: Payout
+    account: Terms
 
 
 def carry_on(services: Services, answers: Decided) -> Decided:
@@ -56,7 +58,7 @@ async def _carry_out(services: Services, group: Decided) -> None:
         outcomes = await _submit(services, [made.payout for _, made in group])
         crash_point("payout.submitted")
         seen = [
-            Seen(made.payout, _learn(made.payout, outcome, item.command.render))
+            Seen(made.payout, _learn(made.payout, outcome, item.command.render), made.account)
             for (item, made), outcome in zip(group, outcomes, strict=True)
         ]
         told: Sequence[Told | LastroError] = await _record(services, seen)
@@ -136,8 +138,11 @@ async def _accept(services: Services, seen: Sequence[Seen]) -> Sequence[Learned 
         met = await services.lanes.submit(ACCEPT, seen)
     except LastroError:  # the lane has logged why; the long way gives each caller an answer of its own
         return []
-    payouts = [item.payout for item in met if item is not None]
-    in_time = [payout for payout in payouts if payout.next_poll_at == first_look_at(payout)]
+    in_time = [
+        Remembered(learned.payout, was.account)
+        for was, learned in zip(seen, met, strict=True)
+        if learned is not None and learned.payout.next_poll_at == first_look_at(was.payout)
+    ]
     if in_time:
-        services.aside.put(first_look_at(in_time[-1]), in_time)
+        services.aside.put(first_look_at(in_time[-1].payout), in_time)
     return met

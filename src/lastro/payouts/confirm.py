@@ -8,11 +8,11 @@ What it does not meet (somebody was faster, or an earlier attempt did it already
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import chain
-from typing import NamedTuple
 
 from lastro.accounts.model import Terms
 from lastro.idempotency.actions import Told
 from lastro.kit.crash import crash_point
+from lastro.kit.record import Record
 from lastro.ledger.model import MovementStatus
 from lastro.payouts import confirm_queries
 from lastro.payouts.decide import first_look_at
@@ -26,12 +26,19 @@ from lastro.store.pool import Connection
 SETTLES_FROM = frozenset({PayoutStatus.PROCESSING, PayoutStatus.SUBMITTED_UNKNOWN, PayoutStatus.STUCK})
 
 
-class Seen(NamedTuple):
-    """What was learned of a payout, the payout as it was read, and its account where that must be known."""
+class Seen(Record, frozen=True, gc=False):
+    """What was learned of a payout, the payout as it was read, and its account."""
 
     payout: Payout
     learn: Learn
-    account: Terms | None = None
+    account: Terms
+
+
+class Remembered(Record, frozen=True, gc=False):
+    """A payout that this process saw accepted, and its account: settlement needs of it what never changes."""
+
+    payout: Payout
+    account: Terms
 
 
 def is_accepted(payout: Payout, learn: Learn) -> bool:
@@ -56,10 +63,8 @@ def is_settled(payout: Payout, learn: Learn) -> bool:
 
 def _decide(seen: Seen, now: datetime) -> Batch:
     """Take one payout through its news, as if it stood in the database as it was seen."""
-    payout, _, account = seen
-    accounts = {} if account is None else {account.account_id: account}
-    name = (payout.account_id, payout.payout_id)
-    batch = Batch({}, accounts, {name: payout}, set(), {}, now=now)
+    account, payout = seen.account, seen.payout
+    batch = Batch({}, {account.account_id: account}, {_name(payout): payout}, set(), {}, now=now)
     apply_news(batch, seen.learn)
     return batch
 

@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 import msgspec
 
@@ -13,6 +12,7 @@ from lastro.kit.clock import payment_date, utc
 from lastro.kit.documents import mask_document
 from lastro.kit.errors import AccountDisabled, ExternalRefConflict, InsufficientFunds, LastroError
 from lastro.kit.money import fee_cents
+from lastro.kit.record import Record
 from lastro.ledger.decide import book, legs_back, legs_out, legs_reversed
 from lastro.ledger.model import Balance, Booked, MovementStatus, MovementType, Posting, Source
 from lastro.limits.decide import Window, check_limits
@@ -33,7 +33,7 @@ QUEUED_LATER_S = 2.0  # than its first check, for an order that its own process 
 Render = Callable[[Payout], bytes]  # how the answer to the request that sent a payout looks
 
 
-class Destination(NamedTuple):
+class Destination(Record, frozen=True, gc=False):
     """Where the money goes, as DICT or the code's address told."""
 
     method: PaymentMethod
@@ -46,7 +46,7 @@ class Destination(NamedTuple):
     txid: str | None = None
 
 
-class Ids(NamedTuple):
+class Ids(Record, frozen=True, gc=False):
     """Ids drawn before anything is stored."""
 
     payout_id: str
@@ -55,7 +55,7 @@ class Ids(NamedTuple):
     reference: str
 
 
-class Send(NamedTuple):
+class Send(Record, frozen=True, gc=True):
     """Send this much there; `refusal` is what the gathering outside already knows against it."""
 
     claim: Claim
@@ -69,7 +69,7 @@ class Send(NamedTuple):
     render: Render
 
 
-class Sent(NamedTuple):
+class Sent(Record, frozen=True, gc=False):
     """A decided payout: its record and its place in the ledger."""
 
     payout: Payout
@@ -177,7 +177,7 @@ def hold_posting(payout: Payout, account: Terms) -> Posting:
 def take_again_posting(payout: Payout, account: Terms, movement_id: str, *, settled_at: datetime) -> Posting:
     """Book a payout that settled after all: the provider has taken it, so it is taken, also below zero."""
     posting = _debit(payout, account, movement_id, MovementStatus.POSTED)
-    return posting._replace(metadata=metadata(payout, account, settled_at=settled_at))
+    return posting.but(metadata=metadata(payout, account, settled_at=settled_at))
 
 
 def _debit(payout: Payout, account: Terms, movement_id: str, status: MovementStatus) -> Posting:

@@ -19,12 +19,12 @@ class Gathered(NamedTuple):
     stored: dict[tuple[str, str], Stored]
 
 
-_TERMS = len(Terms._fields)
+_TERMS = len(Terms.__struct_fields__)
 # Three tables in one round trip: while an account is locked, nothing is dearer than another one. (The window
 # is a column, not a constant: of a constant, the planner of a young database would have walked everybody's.)
 GATHER = f"""
-SELECT {", ".join(f"pix_accounts.{name}" for name in Terms._fields)}, consumed_cents,
-       {", ".join(f"idempotency.{name}" for name in Stored._fields)}
+SELECT {", ".join(f"pix_accounts.{name}" for name in Terms.__struct_fields__)}, consumed_cents,
+       {", ".join(f"idempotency.{name}" for name in Stored.__struct_fields__)}
 FROM {given_sql(account_id="text", key="text", window_start="timestamptz")}
 JOIN pix_accounts ON pix_accounts.account_id = given.account_id
 LEFT JOIN spending_windows ON spending_windows.account_id = given.account_id

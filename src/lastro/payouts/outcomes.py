@@ -1,7 +1,6 @@
 """Outcomes: everything learned of payouts is read and written here, under the accounts' locks."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -10,6 +9,7 @@ from lastro.idempotency.actions import Told
 from lastro.idempotency.queries import Answer, list_standing, move_answers
 from lastro.kit.crash import crash_point
 from lastro.kit.errors import LastroError, NotFound
+from lastro.kit.record import Record
 from lastro.ledger.actions import write
 from lastro.ledger.queries import insert_facts, list_facts, lock_balances, move_movements
 from lastro.limits.queries import WindowKey, list_consumed, put_consumed
@@ -27,7 +27,7 @@ from lastro.store.together import Written, together
 from lastro.store.work import Work, WorkKind, delete_work, put_work
 
 
-class Learned(NamedTuple):
+class Learned(Record, frozen=True, gc=False):
     """The payout as committed, and the answer that stands when one was asked for."""
 
     payout: Payout

@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 import structlog
 
+from lastro.accounts.model import Terms
 from lastro.accounts.queries import list_terms
 from lastro.kit.crash import crash_point
 from lastro.kit.deadline import Within
 from lastro.kit.errors import LastroError
-from lastro.payouts.confirm import SETTLE, Seen, is_settled
+from lastro.payouts.confirm import SETTLE, Remembered, Seen, is_settled
 from lastro.payouts.decide import Render
 from lastro.payouts.model import NOT_FOUND_TIMES, OPEN, STUCK_AFTER, Fact, Payout, PayoutStatus
 from lastro.payouts.outcomes import CHECK, Learned
@@ -44,12 +45,14 @@ async def _check_remembered(services: Services, render_result: Render) -> int:
 
     Of the others, who has ended otherwise meanwhile has nothing more to learn.
     """
-    payouts: list[Payout] = services.aside.take(services.clock.now(), values_max=BATCH_MAX)
-    if not payouts:
+    remembered: list[Remembered] = services.aside.take(services.clock.now(), values_max=BATCH_MAX)
+    if not remembered:
         return 0
     crash_point("payout.due")
+    payouts = [item.payout for item in remembered]
     commands = await _ask(services, payouts, render_result)
-    ended, rest = await _settle(services, payouts, commands)
+    accounts = {item.account.account_id: item.account for item in remembered}
+    ended, rest = await _settle(services, payouts, commands, accounts)
     if ended:
         crash_point("payout.settled")
     if rest:
@@ -92,7 +95,8 @@ def _is_early(payout: Payout, now: datetime) -> bool:
 async def check(services: Services, payouts: list[Payout], render_result: Render | None) -> list[Payout]:
     """Look payouts up at the provider and learn what it says."""
     commands = await _ask(services, payouts, render_result)
-    ended, rest = await _settle(services, payouts, commands)
+    accounts = await list_terms(services.pool, [payout.account_id for payout in payouts])
+    ended, rest = await _settle(services, payouts, commands, accounts)
     learned = ended + await _learn_each(services, rest)
     if any(payout.status == PayoutStatus.SUCCEEDED for payout in learned):
         crash_point("payout.settled")
@@ -111,13 +115,12 @@ async def _ask(services: Services, payouts: list[Payout], render_result: Render 
 
 
 async def _settle(
-    services: Services, payouts: list[Payout], commands: list[Learn]
+    services: Services, payouts: list[Payout], commands: list[Learn], accounts: dict[str, Terms]
 ) -> tuple[list[Payout], list[Learn]]:
     """End plain settlements the short way, where the payout is as it was seen; the rest is still to learn."""
     plain = [(p, c) for p, c in zip(payouts, commands, strict=True) if is_settled(p, c)]
     if not plain:
         return [], commands
-    accounts = await list_terms(services.pool, [payout.account_id for payout, _ in plain])
     seen = [Seen(payout, command, accounts[payout.account_id]) for payout, command in plain]
     try:
         ended = [payout for payout in await services.lanes.submit(SETTLE, seen) if payout is not None]

@@ -9,6 +9,7 @@ from lastro.accounts.model import Terms
 from lastro.kit.clock import utc
 from lastro.kit.errors import InvalidState
 from lastro.kit.ids import new_id
+from lastro.kit.record import Record
 from lastro.ledger.decide import book
 from lastro.ledger.model import Balance, Booked, MovementStatus, Posting
 from lastro.outbox.model import (
@@ -38,7 +39,7 @@ SETTLED = "payout_settled"
 REFUSED = "payout_refused"
 
 
-class News(NamedTuple):
+class News(Record, frozen=True, gc=False):
     """One thing learned of a payout."""
 
     fact: Fact
@@ -60,7 +61,7 @@ class Deed(NamedTuple):
     reason: str
 
 
-class Learn(NamedTuple):
+class Learn(Record, frozen=True, gc=False):
     """Apply what was learned; `polled_at` counts a check, `render` asks for the answer to be stored."""
 
     account_id: str
@@ -127,29 +128,29 @@ def apply_news(batch: Batch, command: Learn) -> InvalidState | None:
         if fact is None:
             continue
         step = STEPS[PayoutStatus(payout.status), fact]
+        if step is Reading.ALARM:
+            batch.alarm(payout, "payout", f"{fact} while {payout.status}")
         if isinstance(step, Step):
             batch.payouts[name] = _take(batch, payout, step, news)
-        elif step is Reading.ALARM:
-            batch.alarm(payout, "payout", f"{fact} while {payout.status}")
-        if news.provider_code:
-            batch.payouts[name] = batch.payouts[name].but(provider_code=news.provider_code)
-    payout = _count_check(batch, batch.payouts[name], command)
+        elif news.provider_code:
+            batch.payouts[name] = payout.but(provider_code=news.provider_code)
+    payout = batch.payouts[name]
     next_at = next_check_at(payout, now=batch.now) if payout.status in OPEN else None
-    batch.payouts[name] = payout.but(next_poll_at=next_at)
+    batch.payouts[name] = payout.but(next_poll_at=next_at, **_counted(batch, payout, command))
     return None
 
 
-def _count_check(batch: Batch, payout: Payout, command: Learn) -> Payout:
+def _counted(batch: Batch, payout: Payout, command: Learn) -> dict[str, Any]:
     """Count a look-up once, also when its batch runs again; a clock that was set back starts anew."""
     at, last = command.polled_at, payout.last_polled_at
     if at is None or (last is not None and at <= last <= batch.now):
-        return payout
-    return payout.but(
-        last_polled_at=at,
-        poll_attempts=payout.poll_attempts + 1,
-        not_found_count=payout.not_found_count + (1 if command.not_found else 0),
-        updated_at=batch.now,
-    )
+        return {}
+    return {
+        "last_polled_at": at,
+        "poll_attempts": payout.poll_attempts + 1,
+        "not_found_count": payout.not_found_count + (1 if command.not_found else 0),
+        "updated_at": batch.now,
+    }
 
 
 def _fact_of(batch: Batch, payout: Payout, news: News) -> Fact | None:
@@ -166,11 +167,17 @@ def _take(batch: Batch, payout: Payout, step: Step, news: News) -> Payout:
     """Make one step: the ledger, the event, the record."""
     # The provider's word: a retry after a restored backup finds its order there under the first one's id.
     sent_as = news.end_to_end_id or payout.end_to_end_id
-    after = payout.but(status=step.to, end_to_end_id=sent_as, updated_at=batch.now)
+    after = payout.but(
+        status=step.to,
+        end_to_end_id=sent_as,
+        provider_code=news.provider_code or payout.provider_code,
+        last_error=news.message or payout.last_error,
+        updated_at=batch.now,
+    )
     if step.alarm:
         batch.alarm(payout, "payout_after_all", f"{news.fact} after {payout.status}")
     if step.books is Books.KEEP:
-        return after.but(last_error=news.message or after.last_error)
+        return after
     account = batch.accounts[payout.account_id]
     if step.books is Books.REVERSE:
         return _reverse(batch, after, account, news)

@@ -5,6 +5,8 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
+from lastro.kit.record import Record
+
 
 class Party(NamedTuple):
     """One side of a payment."""
@@ -18,13 +20,13 @@ class Party(NamedTuple):
     account_type: str = "TRAN"
 
 
-class Accepted(NamedTuple):
+class Accepted(Record, frozen=True, gc=False):
     """The provider has it; what becomes of it is learned later."""
 
     provider_code: str | None = None
 
 
-class Rejected(NamedTuple):
+class Rejected(Record, frozen=True, gc=False):
     """The provider refused it for good."""
 
     code: str
@@ -32,7 +34,7 @@ class Rejected(NamedTuple):
     response: dict[str, Any]
 
 
-class Unknown(NamedTuple):
+class Unknown(Record, frozen=True, gc=False):
     """No usable answer: it may or may not have happened."""
 
     reason: str
@@ -41,7 +43,7 @@ class Unknown(NamedTuple):
 Outcome = Accepted | Rejected | Unknown
 
 
-class Order(NamedTuple):
+class Order(Record, frozen=True, gc=False):
     """A payout on its way out; `reference` is the same for every retry of one client's request."""
 
     account_id: str
@@ -77,7 +79,7 @@ class Return(NamedTuple):
 OrderName = tuple[str, str]  # the account and our reference
 
 
-class OrderView(NamedTuple):
+class OrderView(Record, frozen=True, gc=False):
     """An order as the provider sees it now."""
 
     account_id: str
@@ -171,7 +173,7 @@ class RefundView(NamedTuple):
     code: str | None = None
 
 
-class KeyHolder(NamedTuple):
+class KeyHolder(Record, frozen=True, gc=False, array_like=True):
     """Who stands behind a Pix key in DICT; `account_id` when it is an account of this service."""
 
     pix_key: str

@@ -49,18 +49,19 @@ DICT: LaneSpec[Services, str, Holder | None] = LaneSpec(
 async def view_orders(
     services: Services, tx: Connection, asked: Sequence[Sequence[OrderName]]
 ) -> Sequence[list[OrderView]]:
-    """Say what has become of the orders of many callers, in three statements."""
-    orders = [order for group in asked for order in group]
-    logged = await queries.list_submissions(tx, orders)
-    forced = await queries.list_forced(tx, orders)
-    returns = await queries.list_returns(tx, [(row.account_id, row.end_to_end_id) for row in logged.values()])
+    """Say what has become of the orders of many callers; few of them have seen money come back."""
+    logged = await queries.list_orders(tx, [order for group in asked for order in group])
+    gone_back = [item.submission for item in logged.values() if item.came_back]
+    names = [(row.account_id, row.end_to_end_id) for row in gone_back]
+    returns = await queries.list_returns(tx, names) if names else {}
     now = services.clock.now()
 
     def view(order: OrderName) -> OrderView:
-        row = logged.get(order)
-        if row is None:
+        found = logged.get(order)
+        if found is None:
             return OrderView(*order, OrderStatus.NOT_FOUND)
-        return fate(row, forced.get(order), returns.get(row.end_to_end_id, []), now=now)
+        row = found.submission
+        return fate(row, found.forced, returns.get(row.end_to_end_id, []), now=now)
 
     return [[view(order) for order in group] for group in asked]
 

@@ -84,15 +84,15 @@ def fate(order: Submission, forced: Forced | None, returns: Sequence[Return], *,
         amount_cents=order.amount_cents,
     )
     if not order.arrived:
-        return base._replace(status=OrderStatus.NOT_FOUND)
+        return base.but(status=OrderStatus.NOT_FOUND)
     if forced is not None:
-        view = base._replace(status=OrderStatus(forced.status), at=forced.at, code=forced.code)
+        view = base.but(status=OrderStatus(forced.status), at=forced.at, code=forced.code)
     else:
         view = _by_scenario(base, order, now)
     if view.status is not OrderStatus.SETTLED:
         return view
     came_back = (*_returns_by_scenario(order, view, now), *returns)
-    return view._replace(returns=came_back) if came_back else view
+    return view.but(returns=came_back) if came_back else view
 
 
 def _by_scenario(base: OrderView, order: Submission, now: datetime) -> OrderView:
@@ -102,7 +102,7 @@ def _by_scenario(base: OrderView, order: Submission, now: datetime) -> OrderView
     if end is OrderStatus.PROCESSING or now < at:
         return base
     message = f"refused with {code}" if code else None
-    return base._replace(status=end, at=at, code=code, message=message)
+    return base.but(status=end, at=at, code=code, message=message)
 
 
 _PLANS: dict[str, tuple[float, OrderStatus, str | None]] = {

@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from lastro.kit.record import Record
 
-class Submission(NamedTuple):
+
+class Submission(Record, frozen=True, gc=False):
     """One row of the provider's own log."""
 
     account_id: str
@@ -28,6 +30,14 @@ class Forced(NamedTuple):
     status: str
     code: str | None
     at: datetime
+
+
+class Logged(Record, frozen=True, gc=False):
+    """An order as it stands in the provider's books."""
+
+    submission: Submission
+    forced: Forced | None
+    came_back: bool  # some of its money, at least
 
 
 class SandboxCharge(NamedTuple):

@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import astuple
 
 from lastro.provider.port import Credit, OrderName, Party, RefundStatus, RefundView, Return, Returned
-from lastro.sandbox.model import Forced, SandboxCharge, Submission
+from lastro.sandbox.model import Forced, Logged, SandboxCharge, Submission
 from lastro.store.pool import Connection, Pool
 from lastro.store.rows import Shape, given_sql, pack
 
@@ -23,25 +24,35 @@ INSERT_SUBMISSIONS = _LOGGED.insert_into(
 
 async def insert_submissions(tx: Connection, submissions: Sequence[Submission]) -> None:
     """Append to the log; running the same batch again adds nothing."""
-    await tx.execute(INSERT_SUBMISSIONS, _LOGGED.pack(submissions))
+    await tx.execute(INSERT_SUBMISSIONS, _LOGGED.pack(map(astuple, submissions)))
 
 
 _SUBMISSION = (
     "account_id, reference, submission_id, end_to_end_id, amount_cents, pix_key, arrived, submitted_at"
 )
 
-LIST_SUBMISSIONS = f"""
-SELECT {", ".join(f"logged.{name}" for name in Submission._fields)}
+_WIDTH = len(Submission.__struct_fields__)
+
+LIST_ORDERS = f"""
+SELECT {", ".join(f"logged.{name}" for name in Submission.__struct_fields__)},
+       {", ".join(f"forced.{name}" for name in Forced._fields)},
+       EXISTS (SELECT FROM sandbox_returns AS returned
+               WHERE returned.account_id = logged.account_id AND returned.original = logged.end_to_end_id)
 FROM {given_sql(account_id="text", reference="text")}
 JOIN sandbox_submissions AS logged
     ON logged.account_id = given.account_id AND logged.reference = given.reference
-ORDER BY logged.account_id, logged.reference, arrived, submission_id DESC"""
+LEFT JOIN sandbox_forced AS forced
+    ON forced.account_id = given.account_id AND forced.reference = given.reference
+ORDER BY logged.account_id, logged.reference, logged.arrived, logged.submission_id DESC"""
 
 
-async def list_submissions(db: Connection, orders: Iterable[OrderName]) -> dict[OrderName, Submission]:
-    """Return the first submission that arrived of each order, by (account, reference)."""
-    rows = await db.fetch(LIST_SUBMISSIONS, pack(sorted(set(orders))))
-    return {(row["account_id"], row["reference"]): Submission(*row) for row in rows}
+async def list_orders(db: Connection, orders: Iterable[OrderName]) -> dict[OrderName, Logged]:
+    """Return each order by (account, reference): its first submission that arrived, and what befell it."""
+    found: dict[OrderName, Logged] = {}
+    for row in await db.fetch(LIST_ORDERS, pack(sorted(set(orders)))):
+        forced = Forced(*row[_WIDTH:-1]) if row[_WIDTH] is not None else None
+        found[row[0], row[1]] = Logged(Submission(*row[:_WIDTH]), forced, came_back=row[-1])
+    return found
 
 
 LIST_SUBMITTED = f"""
@@ -57,19 +68,6 @@ async def list_submitted(pool: Pool, since: datetime, until: datetime) -> list[S
 LIST_DOUBLE_SUBMISSIONS = """
 SELECT account_id, reference, count(*) AS times FROM sandbox_submissions
 GROUP BY account_id, reference HAVING count(*) > 1 LIMIT 100"""
-
-LIST_FORCED = f"""
-SELECT {", ".join(f"forced.{name}" for name in Forced._fields)}
-FROM {given_sql(account_id="text", reference="text")}
-JOIN sandbox_forced AS forced
-    ON forced.account_id = given.account_id AND forced.reference = given.reference"""
-
-
-async def list_forced(db: Connection, orders: Iterable[OrderName]) -> dict[OrderName, Forced]:
-    """Return what a person forced on orders, by (account, reference)."""
-    rows = await db.fetch(LIST_FORCED, pack(sorted(set(orders))))
-    return {(row["account_id"], row["reference"]): Forced(*row) for row in rows}
-
 
 INSERT_FORCED = """
 INSERT INTO sandbox_forced (account_id, reference, status, code, at) VALUES ($1, $2, $3, $4, $5)

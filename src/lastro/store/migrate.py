@@ -6,11 +6,17 @@ import asyncpg
 
 from lastro.kit.clock import Clock
 
-LOCK_MIGRATIONS = "SELECT pg_advisory_xact_lock(hashtext('lastro.schema_steps'))"
 CREATE_LEDGER_OF_MIGRATIONS = """
 CREATE TABLE IF NOT EXISTS schema_steps (
     file text NOT NULL, step int NOT NULL, applied_at timestamptz NOT NULL, PRIMARY KEY (file, step)
 )"""
+# IF NOT EXISTS looks first and creates afterwards. Of services that start at once several see no table;
+# whoever then finds that another one has just made it hears so in one of these ways.
+MADE_BY_ANOTHER = (
+    asyncpg.UniqueViolationError,
+    asyncpg.DuplicateObjectError,
+    asyncpg.DuplicateTableError,
+)
 LOCK_STEPS = "LOCK TABLE schema_steps IN EXCLUSIVE MODE"
 IS_APPLIED = "SELECT true FROM schema_steps WHERE file = $1 AND step = $2"
 INSERT_STEP = "INSERT INTO schema_steps (file, step, applied_at) VALUES ($1, $2, $3)"
@@ -45,9 +51,9 @@ async def migrate(url: str) -> int:
 
 
 async def _create_steps_table(connection: asyncpg.Connection) -> None:
-    # IF NOT EXISTS looks first and creates afterwards: two services that start at once both see no table.
-    async with connection.transaction():
-        await connection.execute(LOCK_MIGRATIONS)
+    try:
+        await connection.execute(CREATE_LEDGER_OF_MIGRATIONS)
+    except MADE_BY_ANOTHER:
         await connection.execute(CREATE_LEDGER_OF_MIGRATIONS)
 
 

@@ -145,7 +145,7 @@ def _known(verdict: Verdict | LastroError | _Mine, first: Told | LastroError | N
     if isinstance(verdict, LastroError):
         return verdict
     if isinstance(verdict, Pending) and first is not None:
-        return first._replace(replayed=True) if isinstance(first, Told) else first
+        return first.but(replayed=True) if isinstance(first, Told) else first
     return IdempotencyInProgress(retry_after_s=1)
 
 
