@@ -6,15 +6,16 @@ it, and a thousand busy accounts cost one statement every little while.
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
-from lastro.kit.errors import LastroError
 from lastro.services import Services
 from lastro.store.lane import LaneSpec
 
 KEPT_S = 4.5
 RENEWED_S = 3.0
 GATHERED_S = 0.4
+RENEWED_MAX = 500
 KEPT_MAX = 50_000
 
 Key = TypeVar("Key")
@@ -24,7 +25,7 @@ Value = TypeVar("Value")
 class Cache(Generic[Key, Value]):
     """Remembers what a lane of reads has found."""
 
-    def __init__(self, services: Services, spec: LaneSpec[Services, Key, Value]) -> None:
+    def __init__(self, services: Services, spec: LaneSpec[Services, Sequence[Key], list[Value]]) -> None:
         self._services = services
         self._spec = spec
         self._kept: dict[Key, tuple[float, Value]] = {}
@@ -36,7 +37,7 @@ class Cache(Generic[Key, Value]):
         kept, now = self._kept.get(key), time.monotonic()
         if kept is None or now - kept[0] >= KEPT_S:
             memory = self._kept
-            value = await self._services.lanes.submit(self._spec, key)
+            (value,) = await self._services.lanes.submit(self._spec, (key,))
             _keep(memory, key, (now, value))
             return value
         if now - kept[0] >= RENEWED_S:
@@ -53,9 +54,10 @@ class Cache(Generic[Key, Value]):
         await asyncio.sleep(GATHERED_S)
         keys, self._ageing = list(self._ageing), set()
         memory, began = self._kept, time.monotonic()
-        found: list[Value | LastroError] = await self._services.lanes.submit_all(self._spec, keys)
-        for key, value in zip(keys, found, strict=True):
-            if not isinstance(value, LastroError):
+        for start in range(0, len(keys), RENEWED_MAX):
+            group = keys[start : start + RENEWED_MAX]
+            found = await self._services.lanes.submit(self._spec, group)
+            for key, value in zip(group, found, strict=True):
                 _keep(memory, key, (began, value))
 
 

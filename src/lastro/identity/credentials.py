@@ -4,6 +4,7 @@ Through lanes: what many callers miss in the same moment is read in one statemen
 """
 
 from collections.abc import Sequence
+from itertools import chain
 
 from lastro.accounts.model import Account
 from lastro.accounts.queries import list_accounts
@@ -15,24 +16,26 @@ from lastro.store.pool import Connection
 
 
 async def find_principals(
-    _: Services, db: Connection, key_hashes: Sequence[bytes]
-) -> Sequence[Principal | None]:
-    """Find the holders of a batch of API keys."""
-    found = await list_principals(db, key_hashes)
-    return [found.get(key_hash) for key_hash in key_hashes]
+    _: Services, db: Connection, groups: Sequence[Sequence[bytes]]
+) -> Sequence[list[Principal | None]]:
+    """Find the holders of groups of API keys, by the keys' hashes."""
+    found = await list_principals(db, chain.from_iterable(groups))
+    return [[found.get(key_hash) for key_hash in group] for group in groups]
 
 
-PRINCIPALS: LaneSpec[Services, bytes, Principal | None] = LaneSpec(
+PRINCIPALS: LaneSpec[Services, Sequence[bytes], list[Principal | None]] = LaneSpec(
     "identity.principals", find_principals, lambda _: "", in_transaction=False
 )
 
 
-async def find_accounts(_: Services, db: Connection, account_ids: Sequence[str]) -> Sequence[Account | None]:
-    """Find the configurations of a batch of accounts."""
-    found = await list_accounts(db, account_ids)
-    return [found.get(account_id) for account_id in account_ids]
+async def find_accounts(
+    _: Services, db: Connection, groups: Sequence[Sequence[str]]
+) -> Sequence[list[Account | None]]:
+    """Find the configurations of groups of accounts."""
+    found = await list_accounts(db, chain.from_iterable(groups))
+    return [[found.get(account_id) for account_id in group] for group in groups]
 
 
-ACCOUNTS: LaneSpec[Services, str, Account | None] = LaneSpec(
-    "identity.accounts", find_accounts, lambda account_id: account_id, in_transaction=False
+ACCOUNTS: LaneSpec[Services, Sequence[str], list[Account | None]] = LaneSpec(
+    "identity.accounts", find_accounts, lambda _: "", in_transaction=False
 )

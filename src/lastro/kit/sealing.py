@@ -122,7 +122,7 @@ def new_key() -> str:
 def hmac_reference(key: bytes, *parts: str) -> bytes:
     """Return the HMAC-SHA256 of parts, each with its length, so that ("ab", "c") is not ("a", "bc")."""
     encoded = [part.encode() for part in parts]
-    message = b"".join(len(part).to_bytes(4, "big") + part for part in encoded)
+    message = b"".join([len(part).to_bytes(4, "big") + part for part in encoded])
     return hmac.digest(key, message, "sha256")
 
 

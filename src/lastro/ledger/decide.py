@@ -57,37 +57,38 @@ def book(balance: Balance, posting: Posting, *, now: datetime) -> Booked:
     at = max(now, balance.last_at)
     entries, running_cents, entry_seq = _number(balance, posting, at)
     credit = posting.type is MovementType.CREDIT
-    after = balance.but(
-        balance_cents=running_cents,
-        entry_seq=entry_seq,
-        movement_seq=balance.movement_seq + 1,
-        credits_cents=balance.credits_cents + (net_cents if credit else 0),
-        debits_cents=balance.debits_cents - (0 if credit else net_cents),
-        credits_count=balance.credits_count + (1 if credit else 0),
-        debits_count=balance.debits_count + (0 if credit else 1),
-        last_at=at,
-    )
     unsealed = Movement(
         account_id=balance.account_id,
         movement_id=posting.movement_id,
-        seq=after.movement_seq,
+        seq=balance.movement_seq + 1,
         type=posting.type,
         source=posting.source,
         status=posting.status,
         description=posting.description,
         fee_cents=posting.fee_cents,
         reverses_id=posting.reverses_id,
-        total_credits_cents=after.credits_cents,
-        total_debits_cents=after.debits_cents,
-        total_credits_count=after.credits_count,
-        total_debits_count=after.debits_count,
-        balance_cents=after.balance_cents,
+        total_credits_cents=balance.credits_cents + (net_cents if credit else 0),
+        total_debits_cents=balance.debits_cents - (0 if credit else net_cents),
+        total_credits_count=balance.credits_count + (1 if credit else 0),
+        total_debits_count=balance.debits_count + (0 if credit else 1),
+        balance_cents=running_cents,
         hash=b"",
         at=at,
         metadata=posting.metadata,
     )
     link = chain_hash(balance.last_hash, unsealed, entries)
-    return Booked(after.but(last_hash=link), unsealed.but(hash=link), entries)
+    after = balance.but(
+        balance_cents=running_cents,
+        entry_seq=entry_seq,
+        movement_seq=unsealed.seq,
+        credits_cents=unsealed.total_credits_cents,
+        debits_cents=unsealed.total_debits_cents,
+        credits_count=unsealed.total_credits_count,
+        debits_count=unsealed.total_debits_count,
+        last_at=at,
+        last_hash=link,
+    )
+    return Booked(after, unsealed.but(hash=link), entries)
 
 
 def _net_of_customer(posting: Posting) -> int:
@@ -143,9 +144,11 @@ def chain_hash(previous: bytes, movement: Movement, entries: Iterable[Entry]) ->
         f"|{movement.balance_cents}|{_stamp(movement.at)}"
     )
     lines = "".join(
-        f"/{e.leg}|{e.entry_id}|{e.book}|{e.kind}|{e.amount_cents}|{e.seq}|{e.balance_after_cents}"
-        f"|{_stamp(e.at)}"
-        for e in entries
+        [
+            f"/{e.leg}|{e.entry_id}|{e.book}|{e.kind}|{e.amount_cents}|{e.seq}|{e.balance_after_cents}"
+            f"|{_stamp(e.at)}"
+            for e in entries
+        ]
     )
     return hashlib.sha256(previous + head.encode() + lines.encode()).digest()
 

@@ -17,6 +17,7 @@ from lastro.ledger.decide import book, legs_back, legs_out, legs_reversed
 from lastro.ledger.model import Balance, Booked, MovementStatus, MovementType, Posting, Source
 from lastro.limits.decide import Window, check_limits
 from lastro.payouts.model import (
+    CHECK_SLACK_S,
     CHECKS_S,
     DAILY_S,
     HOURLY_S,
@@ -27,8 +28,11 @@ from lastro.payouts.model import (
 )
 from lastro.provider.port import Party
 
-CHECK_SLACK_S = 0.3
 QUEUED_LATER_S = 2.0  # than its first check, for an order that its own process will ask about
+# Lengths of time ready to be added: to make one costs more than to add it, and every payout adds several.
+_SUBMIT_WITHIN = timedelta(seconds=SUBMIT_WITHIN_S)
+_CHECKS = tuple(timedelta(seconds=offset_s + CHECK_SLACK_S) for offset_s in CHECKS_S)
+_QUEUED_LATER = timedelta(seconds=QUEUED_LATER_S)
 
 Render = Callable[[Payout], bytes]  # how the answer to the request that sent a payout looks
 
@@ -138,7 +142,7 @@ def _record(
         refund_end_to_end_id=None,
         refunded_cents=0,
         submitted_at=now,
-        submit_before=real_now + timedelta(seconds=SUBMIT_WITHIN_S),
+        submit_before=real_now + _SUBMIT_WITHIN,
         paid_at=None,
         last_polled_at=None,
         next_poll_at=None,
@@ -273,12 +277,12 @@ def first_check_at(payout: Payout, first_check_s: float) -> datetime:
 
 def first_look_at(payout: Payout) -> datetime:
     """Return when a new payout is taken up: on time for its first check if it is accepted by then."""
-    return payout.submitted_at + timedelta(seconds=CHECKS_S[0] + CHECK_SLACK_S)
+    return payout.submitted_at + _CHECKS[0]
 
 
 def queued_until(payout: Payout, *, is_remembered: bool) -> datetime:
     """Return when any process takes a new payout up, should the one that remembers it not have done so."""
-    return first_look_at(payout) + timedelta(seconds=QUEUED_LATER_S if is_remembered else 0)
+    return first_look_at(payout) + _QUEUED_LATER if is_remembered else first_look_at(payout)
 
 
 def next_check_at(payout: Payout, *, now: datetime) -> datetime:
@@ -287,9 +291,8 @@ def next_check_at(payout: Payout, *, now: datetime) -> datetime:
         return now + timedelta(seconds=DAILY_S)
     begin = payout.submitted_at
     if payout.status == PayoutStatus.SUBMITTED_UNKNOWN:
-        begin += timedelta(seconds=SUBMIT_WITHIN_S)
-    for offset_s in CHECKS_S:
-        at = begin + timedelta(seconds=offset_s + CHECK_SLACK_S)
-        if at > now:
-            return at
+        begin += _SUBMIT_WITHIN
+    for offset in _CHECKS:
+        if begin + offset > now:
+            return begin + offset
     return now + timedelta(seconds=HOURLY_S)

@@ -12,6 +12,7 @@ NOT_FOUND_TIMES = 3
 CHECKS_S = (2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 HOURLY_S = 3600.0
 DAILY_S = 86_400.0
+CHECK_SLACK_S = 0.3
 
 
 class PaymentMethod(StrEnum):

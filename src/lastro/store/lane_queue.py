@@ -3,8 +3,9 @@
 import asyncio
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from lastro.kit.errors import LastroError, Unavailable
 
@@ -14,8 +15,7 @@ Result = TypeVar("Result")
 ANSWERS_A_TURN = 64
 
 
-@dataclass(slots=True, eq=False)
-class Waiting(Generic[Command, Result]):
+class Waiting(msgspec.Struct, Generic[Command, Result], eq=False):
     """A command, the account it is for, and the caller's future."""
 
     account_id: str
