@@ -59,7 +59,7 @@ class Ids(Record, frozen=True, gc=False):
     reference: str
 
 
-class Send(Record, frozen=True, gc=True):
+class Send(Record, frozen=True, gc=True):  # an error holds the frames that it passed, and they hold this
     """Send this much there; `refusal` is what the gathering outside already knows against it."""
 
     claim: Claim
