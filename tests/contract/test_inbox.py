@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 
 import asyncpg
+from msgspec.structs import astuple
 
 from lastro.kit.clock import Clock, day_of
 from lastro.outbox.model import ChargeExpired, EventName, new_event
@@ -60,7 +61,7 @@ async def test_the_inbox_keeps_thirty_days(service):
             data = ChargeExpired(tag=None, txid=str(days), charge_id="c", occurred_at="", amount_cents="1")
             at = now - timedelta(days=days)
             event = new_event(account.pix_account_id, EventName.CHARGE_EXPIRED, data, now=at)
-            await db.execute("INSERT INTO events VALUES ($1, $2, $3, $4, $5)", *event)
+            await db.execute("INSERT INTO events VALUES ($1, $2, $3, $4, $5)", *astuple(event))
     finally:
         await db.close()
     reply = await service.get("/v1/inbox?event=pix.charge.expired&from=2000-01-01", account.api_key)

@@ -1,13 +1,15 @@
 """The connections of lanes: opened when needed, cut when they stay silent, lent to one batch at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import asyncpg
 
 from lastro.kit.deadline import Within
 from lastro.store.pool import CONNECT_TIMEOUT_S, Connection, open_lane_connection
+
+Result = TypeVar("Result")
 
 GRACE_S = 1.0
 HANG_UP_S = 2.0
@@ -40,9 +42,10 @@ class Link:
         self._is_begun = False
         self._abandoned: set[int] = set()
 
-    @asynccontextmanager
-    async def transaction(self, goes_on: Callable[[], bool] = lambda: False) -> AsyncIterator[Connection]:
-        """Open a transaction that ends in time: a connection that stays silent is cut, never awaited.
+    async def transact(
+        self, work: Callable[[Connection], Awaitable[Result]], goes_on: Callable[[], bool] = lambda: False
+    ) -> Result:
+        """Do work in a transaction that ends in time: a connection that stays silent is cut, never awaited.
 
         Cutting wakes whoever waits on the connection at once. A time-out alone would not: it rolls back
         first, and a frozen server does not answer that either.
@@ -50,28 +53,30 @@ class Link:
         Where more work waits at the end, the commit opens the next transaction in the same breath: every
         round trip saved is one turn of a busy event loop less. `rest` ends one that nobody takes up.
         """
-        async with self.lent() as connection:
+
+        async def transacted(connection: Connection) -> Result:
             if not self._is_begun:
                 await connection.execute(BEGIN)
             self._is_begun = False
             try:
-                yield connection
+                result = await work(connection)
             except BaseException:
                 await connection.execute(ROLLBACK)
                 raise
             begin_next = goes_on()
             await connection.execute(COMMIT_AND_BEGIN if begin_next else COMMIT)
             self._is_begun = begin_next
+            return result
+
+        return await self.lend(transacted)
 
     async def rest(self) -> None:
         """End a transaction that was opened for work that did not come."""
         if self._is_begun:
-            async with self.transaction():
-                pass
+            await self.transact(_nothing)
 
-    @asynccontextmanager
-    async def lent(self) -> AsyncIterator[Connection]:
-        """Lend the connection for a while that ends in time, without a transaction."""
+    async def lend(self, work: Callable[[Connection], Awaitable[Result]]) -> Result:
+        """Do work on the connection, without a transaction, for a while that ends in time."""
         connection = await self._opened()
         self._uses += 1
         cut = asyncio.get_running_loop().call_later(self._timeout_s, connection.terminate)
@@ -79,7 +84,7 @@ class Link:
             with Within(self._timeout_s + GRACE_S):
                 if self._uses in PLAN_ANEW_AT:
                     await connection.execute("DISCARD PLANS")
-                yield connection
+                return await work(connection)
         finally:
             cut.cancel()
 
@@ -121,15 +126,15 @@ class Links:
         self._free = list(self._all)
         self._room = asyncio.Semaphore(count)
 
-    @asynccontextmanager
-    async def lend(self) -> AsyncIterator[Link]:
-        """Wait for a free link and keep it for a while; the one used last is lent first."""
-        async with self._room:
-            link = self._free.pop()
-            try:
-                yield link
-            finally:
-                self._free.append(link)
+    async def take(self) -> Link:
+        """Wait for a free link; the one used last is lent first. Whoever takes one gives it back."""
+        await self._room.acquire()
+        return self._free.pop()
+
+    def give_back(self, link: Link) -> None:
+        """Let the next one have it."""
+        self._free.append(link)
+        self._room.release()
 
     def drop(self) -> None:
         """Cut every connection."""
@@ -139,3 +144,7 @@ class Links:
     async def close(self) -> None:
         """Close every connection."""
         await asyncio.gather(*(link.close() for link in self._all))
+
+
+async def _nothing(_: Connection) -> None:
+    return None

@@ -131,24 +131,31 @@ class Lane(Generic[Context, Command, Result]):
 
     async def _work(self) -> None:
         while self._queue:
-            async with self._links.lend() as link:
-                await self._let_more_come()
-                batch = self._in_flight = self._queue.take()
-                self.batches += bool(batch)
-                self.commands += len(batch)
-                try:
-                    await self._settle(link, batch)
-                except Exception as error:  # the lane outlives any one batch
-                    log.exception("lane_batch_failed", lane=self._spec.name, size=len(batch))
-                    for item in batch:
-                        item.answer(_defect(error))
-                finally:
-                    # Who has no answer by now: the attempts are used up, or the lane itself was cancelled.
-                    for item in batch:
-                        item.refuse()
-                    self._in_flight = []
+            link = await self._links.take()
+            try:
+                await self._take_turn(link)
                 if not self._queue:
                     await self._rest(link)
+            finally:
+                self._links.give_back(link)
+
+    async def _take_turn(self, link: Link) -> None:
+        """Take a batch and see it to its end; whatever happens, nobody is left without an answer."""
+        await self._let_more_come()
+        batch = self._in_flight = self._queue.take()
+        self.batches += bool(batch)
+        self.commands += len(batch)
+        try:
+            await self._settle(link, batch)
+        except Exception as error:  # the lane outlives any one batch
+            log.exception("lane_batch_failed", lane=self._spec.name, size=len(batch))
+            for item in batch:
+                item.answer(_defect(error))
+        finally:
+            # Who has no answer by now: the attempts are used up, or the lane itself was cancelled.
+            for item in batch:
+                item.refuse()
+            self._in_flight = []
 
     async def _let_more_come(self) -> None:
         """Wait a turn of the loop as long as each brings more commands, a few at most.
@@ -208,9 +215,11 @@ class Lane(Generic[Context, Command, Result]):
         return None
 
     async def _run(self, link: Link, batch: Sequence[Waiting[Command, Result]]) -> None:
-        async with link.transaction(self._goes_on) if self._spec.in_transaction else link.lent() as tx:
+        async def act(tx: Connection) -> Decided:
             results = await self._spec.action(self._context, tx, [item.command for item in batch])
-            answers = list(zip(batch, results, strict=True))  # a missing answer must not be committed
+            return list(zip(batch, results, strict=True))  # a missing answer must not be committed
+
+        answers = await (link.transact(act, self._goes_on) if self._spec.in_transaction else link.lend(act))
         for item in batch:
             item.is_decided = True
         hand_out(self._spec.onward(self._context, answers) if self._spec.onward else answers)
@@ -230,8 +239,7 @@ class Lane(Generic[Context, Command, Result]):
         suspects = self._suspects.intersection(item.account_id for item in batch)
         if not suspects:
             return
-        async with link.transaction() as tx:
-            locked = await find_locked_accounts(tx, sorted(suspects))
+        locked = await link.transact(lambda tx: find_locked_accounts(tx, sorted(suspects)))
         self._suspects -= suspects - locked
         for item in [item for item in batch if item.account_id in locked]:
             item.refuse()

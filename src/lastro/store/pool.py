@@ -96,8 +96,7 @@ async def open_lane_connection(url: str, name: str) -> Connection:
     """Open the one connection of a lane, its plans pinned to index loops."""
     return await asyncpg.connect(
         url,
-        timeout=CONNECT_TIMEOUT_S,
-        command_timeout=COMMAND_TIMEOUT_S,
+        timeout=CONNECT_TIMEOUT_S,  # none for a statement: the lane cuts a silent connection itself
         max_cached_statement_lifetime=0,  # a lane says the same few things as long as it lives
         max_cacheable_statement_size=0,
         server_settings={**_SESSION, **PINNED_PLANS, "application_name": f"lastro lane {name}"},

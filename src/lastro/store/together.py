@@ -7,7 +7,7 @@ write to a table leaves with the next statement.
 
 import functools
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -62,18 +62,26 @@ async def together(tx: Connection) -> AsyncIterator[Together]:
         await _send(tx, group)
 
 
-def _in_groups(writes: Iterable[Written]) -> list[list[Written]]:
+def _in_groups(writes: Sequence[Written]) -> list[list[Written]]:
     """Give each write the first statement in which its tables are still untouched."""
-    groups: list[list[Written]] = []
-    touched: dict[str, int] = {}
-    for write in writes:
-        tables = _tables_of(write.sql)
-        number = max(touched.get(table, 0) for table in tables)
-        touched |= dict.fromkeys(tables, number + 1)
-        if number == len(groups):
-            groups.append([])
+    numbers = _numbers(tuple([write.sql for write in writes]))
+    groups: list[list[Written]] = [[] for _ in range(max(numbers, default=-1) + 1)]
+    for number, write in zip(numbers, writes, strict=True):
         groups[number].append(write)
     return groups
+
+
+@functools.lru_cache(maxsize=512)
+def _numbers(statements: tuple[str, ...]) -> tuple[int, ...]:
+    """Number the statement that each write leaves with; a kind of batch always writes the same."""
+    numbers: list[int] = []
+    touched: dict[str, int] = {}
+    for sql in statements:
+        tables = _tables_of(sql)
+        number = max(touched.get(table, 0) for table in tables)
+        touched |= dict.fromkeys(tables, number + 1)
+        numbers.append(number)
+    return tuple(numbers)
 
 
 async def _send(tx: Connection, group: list[Written]) -> None:
@@ -83,7 +91,6 @@ async def _send(tx: Connection, group: list[Written]) -> None:
         write.count = count
 
 
-@functools.lru_cache(maxsize=512)
 def _tables_of(sql: str) -> frozenset[str]:
     return frozenset(_TABLE.findall(sql))
 
