@@ -16,7 +16,7 @@ import aiohttp
 
 from lastro.store import embedded, pg_place, pg_server
 from tests.crash.figures import Figures
-from tests.support.service import Service
+from tests.support.service import Service, client_backends
 
 DIED = 137
 # A process that starts while PostgreSQL is away gives up and is started again, as any supervisor would do.
@@ -191,14 +191,3 @@ class Processes:
         for name in killed:
             if name in self.members:
                 self.spawn(name, point)
-
-
-def client_backends(postmaster: int) -> list[int]:
-    """Return the server processes that serve connections."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == postmaster and b"[local]" in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
-    return sorted(found)

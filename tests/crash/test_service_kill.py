@@ -50,7 +50,7 @@ async def statement_of(service: Service, account) -> list[dict]:
 async def test_every_answered_credit_is_there_once_after_a_kill(doomed, victim):
     account = await doomed.new_account()
     answered: dict[str, int] = {}
-    load = asyncio.gather(*(pay_in(doomed, account, answered, n) for n in range(200)))
+    load = asyncio.gather(*(pay_in(doomed, account, answered, n) for n in range(500)))
     await asyncio.sleep(random.uniform(0.05, 0.4))
     if victim in {"database", "both"}:
         doomed.kill_database()

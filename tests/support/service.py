@@ -1,6 +1,7 @@
 """A real service in a real process on a real PostgreSQL, and a client that checks every answer's form."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -147,7 +148,12 @@ class Service:
         base = pg_place.locate(self.data_dir)
         found = pg_server.living(base / "cluster") if base else None
         assert found is not None, "no database is running"
+        sessions = client_backends(found.pid)
         os.kill(found.pid, signal.SIGKILL)
+        # They outlive it by some milliseconds and answer meanwhile: the service would seem ready.
+        until = time.monotonic() + 5
+        while any(Path(f"/proc/{pid}").exists() for pid in sessions) and time.monotonic() < until:
+            time.sleep(0.002)
 
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -307,3 +313,14 @@ def random_cpf() -> str:
         total = sum(digit * weight for digit, weight in zip(digits, range(length, 1, -1), strict=True))
         digits.append(total * 10 % 11 % 10)
     return "".join(map(str, digits))
+
+
+def client_backends(postmaster: int) -> list[int]:
+    """Return the server processes that serve connections."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == postmaster and b"[local]" in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return sorted(found)
