@@ -53,7 +53,7 @@ async def test_every_answered_credit_is_there_once_after_a_kill(doomed, victim):
     load = asyncio.gather(*(pay_in(doomed, account, answered, n) for n in range(500)))
     await asyncio.sleep(random.uniform(0.05, 0.4))
     if victim in {"database", "both"}:
-        doomed.kill_database()
+        doomed.kill_database(and_wait=True)
     if victim in {"service", "both"}:
         doomed.kill()
     await load

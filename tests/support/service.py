@@ -144,14 +144,14 @@ class Service:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
-    def kill_database(self) -> None:
+    def kill_database(self, *, and_wait: bool = False) -> None:
         base = pg_place.locate(self.data_dir)
         found = pg_server.living(base / "cluster") if base else None
         assert found is not None, "no database is running"
         sessions = client_backends(found.pid)
         os.kill(found.pid, signal.SIGKILL)
         # They outlive it by some milliseconds and answer meanwhile: the service would seem ready.
-        until = time.monotonic() + 5
+        until = time.monotonic() + (5 if and_wait else 0)
         while any(Path(f"/proc/{pid}").exists() for pid in sessions) and time.monotonic() < until:
             time.sleep(0.002)
 
