@@ -95,8 +95,7 @@ def _is_early(payout: Payout, now: datetime) -> bool:
 async def check(services: Services, payouts: list[Payout], render_result: Render | None) -> list[Payout]:
     """Look payouts up at the provider and learn what it says."""
     commands = await _ask(services, payouts, render_result)
-    accounts = await list_terms(services.pool, [payout.account_id for payout in payouts])
-    ended, rest = await _settle(services, payouts, commands, accounts)
+    ended, rest = await _settle(services, payouts, commands)
     learned = ended + await _learn_each(services, rest)
     if any(payout.status == PayoutStatus.SUCCEEDED for payout in learned):
         crash_point("payout.settled")
@@ -115,12 +114,17 @@ async def _ask(services: Services, payouts: list[Payout], render_result: Render 
 
 
 async def _settle(
-    services: Services, payouts: list[Payout], commands: list[Learn], accounts: dict[str, Terms]
+    services: Services,
+    payouts: list[Payout],
+    commands: list[Learn],
+    accounts: dict[str, Terms] | None = None,
 ) -> tuple[list[Payout], list[Learn]]:
     """End plain settlements the short way, where the payout is as it was seen; the rest is still to learn."""
     plain = [(p, c) for p, c in zip(payouts, commands, strict=True) if is_settled(p, c)]
     if not plain:
         return [], commands
+    if accounts is None:
+        accounts = await list_terms(services.pool, [payout.account_id for payout, _ in plain])
     seen = [Seen(payout, command, accounts[payout.account_id]) for payout, command in plain]
     try:
         ended = [payout for payout in await services.lanes.submit(SETTLE, seen) if payout is not None]
