@@ -3,15 +3,15 @@
 import asyncio
 import gc
 import importlib
+import os
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import structlog
-import uvicorn
 
 from lastro import console
 from lastro.api import (
@@ -30,9 +30,10 @@ from lastro.api import (
     webhooks,
 )
 from lastro.api.app import Application
-from lastro.api.connections import Connection, raise_file_limit
+from lastro.api.connections import raise_file_limit
 from lastro.api.desk import Desk
 from lastro.api.routes import Route
+from lastro.api.server import Server
 from lastro.config import Settings
 from lastro.identity.login import LoginDesk
 from lastro.identity.model import Principal
@@ -173,25 +174,23 @@ async def serve(
         loops = Loops(house.services) if settings.workers else None
         if loops:
             loops.start()
-        servers = [_server(Application(house.desk), settings.host, settings.port)]
+        servers = [Server(Application(house.desk).serve, settings.host, settings.port)]
         if settings.auth_port:
             login_desk = Desk(house.services, house.rates, auth.routes(house.login), house.desk.read_token)
-            servers.append(_server(Application(login_desk), settings.host, settings.auth_port))
+            servers.append(Server(Application(login_desk).serve, settings.host, settings.auth_port))
         stop = asyncio.Event()
         _on_signals(stop)
-        running = [asyncio.create_task(server.serve()) for server in servers]
-        # By a flag alone does uvicorn tell that it listens.
-        while not all(server.started for server in servers) and not any(task.done() for task in running):  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
-        if on_ready and all(server.started for server in servers):
-            on_ready(demo)
-        await asyncio.wait([*running, asyncio.create_task(stop.wait())], return_when=asyncio.FIRST_COMPLETED)
-        house.desk.stopping = True
-        for server in servers:
-            server.should_exit = True
-        await asyncio.gather(*running)
-        if loops:
-            await loops.stop()
+        try:
+            for server in servers:
+                await _listen(server)
+            if on_ready:
+                on_ready(demo)
+            await stop.wait()
+        finally:
+            house.desk.stopping = True
+            await asyncio.gather(*(server.stop() for server in servers))
+            if loops:
+                await loops.stop()
 
 
 async def work(settings: Settings, keyring: Keyring) -> None:
@@ -212,32 +211,12 @@ def _settle_memory() -> None:
     gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
-class _Server(uvicorn.Server):
-    """Uvicorn without its own signal handling: ours stops servers, loops and lanes in order."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to `serve`."""
-        yield
-
-
-def _server(application: Application, host: str, port: int) -> _Server:
-    config = uvicorn.Config(
-        application,
-        host=host,
-        port=port,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=10,
-        timeout_keep_alive=75,
-        http=Connection,
-        log_level="error",  # what strangers send is counted, not told line by line
-        ws="none",
-    )
-    return _Server(config)
+async def _listen(server: Server) -> None:
+    try:
+        await server.start()
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        raise StartError(f"Cannot listen on {server.host}, port {server.port}: {reason}.") from None
 
 
 def _on_signals(stop: asyncio.Event) -> None:

@@ -81,11 +81,23 @@ def test_every_subcommand_explains_itself():
 
 def test_the_overview_is_quick_because_it_imports_nothing_of_the_service():
     code = "import sys; from lastro.cli import main; main(['--help'], standalone_mode=False)"
-    code += "; print([m for m in sys.modules if m in ('asyncpg', 'rich', 'uvicorn', 'lastro.main')])"
+    code += "; print([m for m in sys.modules if m in ('asyncpg', 'rich', 'httptools', 'lastro.main')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.rstrip().endswith("[]")
     for name in COMMANDS:
         assert f"  {name} " in done.stdout
+
+
+def test_a_port_that_is_taken_is_told_in_one_line(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        command = [str(Path(sys.executable).parent / "lastro"), "serve", "--port", str(port)]
+        command += ["--data-dir", str(tmp_path / "data")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr == f"lastro: Cannot listen on 127.0.0.1, port {port}: Address already in use.\n"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -14,6 +14,7 @@ import asyncpg
 
 from lastro.accounts.queries import list_terms
 from lastro.api.app import Application
+from lastro.api.exchange import Exchange
 from lastro.config import Mode, Settings
 from lastro.kit.ids import new_id
 from lastro.kit.sealing import Keyring
@@ -39,6 +40,27 @@ class Said(NamedTuple):
 
     lane: str
     sql: str
+
+
+class _Line:
+    """A connection without a socket."""
+
+    is_congested = False
+
+    def __init__(self) -> None:
+        self.sent = bytearray()
+
+    def opening(self, status: int) -> bytes:
+        return b"%d\r\n" % status
+
+    def write(self, data: bytes) -> None:
+        self.sent += data
+
+    async def drain(self) -> None:
+        raise AssertionError("never congested")
+
+    def end_exchange(self, exchange: Exchange) -> None:
+        assert exchange.is_over
 
 
 class Recorded:
@@ -72,26 +94,20 @@ class Recorded:
     ) -> tuple[int, Any]:
         """Send a request through the application, without a socket."""
         path, _, query = path.partition("?")
-        headers = [
-            (b"authorization", f"Bearer {key or self.api_key}".encode()),
-            (b"idempotency-key", uuid.uuid4().hex.encode()),
-            (b"content-type", b"application/json"),
-        ]
-        scope = {
-            "type": "http", "method": method, "path": path, "raw_path": path.encode(),
-            "query_string": query.encode(), "headers": headers, "client": ("127.0.0.1", 1),
-        }  # fmt: skip
-        sent: list[dict[str, Any]] = []
-
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": json.dumps(body or {}).encode(), "more_body": False}
-
-        async def send(message: dict[str, Any]) -> None:
-            sent.append(message)
-
-        await self._application(scope, receive, send)
-        raw = b"".join(message.get("body", b"") for message in sent)
-        return sent[0]["status"], json.loads(raw) if raw else None
+        headers = {
+            "authorization": f"Bearer {key or self.api_key}",
+            "idempotency-key": uuid.uuid4().hex,
+            "content-type": "application/json",
+        }
+        line = _Line()
+        asked = Exchange(
+            line, method, path, query, headers, peer="127.0.0.1", repeated=[], keeps_alive=True
+        )  # fmt: skip
+        asked.feed(json.dumps(body or {}).encode())
+        asked.complete()
+        await self._application.serve(asked)
+        head, _, raw = bytes(line.sent).partition(b"\r\n\r\n")
+        return int(head.partition(b"\r\n")[0]), json.loads(raw) if raw else None
 
     async def post(self, path: str, body: Any = None, *, key: str | None = None) -> Any:
         """Send a POST that must succeed."""

@@ -1,6 +1,6 @@
 """One request on its way through the gates to its handler."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from lastro.accounts.model import Account
@@ -8,6 +8,7 @@ from lastro.api.desk import Desk
 from lastro.api.routes import Route
 from lastro.idempotency.decide import Claim
 from lastro.identity.model import Principal
+from lastro.limits.rates import Allowance
 
 
 @dataclass(slots=True)
@@ -28,7 +29,7 @@ class Call:
     raw: bytes = b""
     key: str = ""
     fingerprint: bytes = b""
-    rate_headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    allowance: Allowance | None = None
 
     @property
     def account_id(self) -> str:

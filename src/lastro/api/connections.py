@@ -1,139 +1,143 @@
-"""The edge of the process: how much a connection may send, how long it may dawdle, how many there may be.
+"""The edge of the process: HTTP/1.1 on a connection, how much it may send, and how long it may dawdle.
 
-Uvicorn bounds neither the head of a request nor the time it takes to arrive. Here a connection that owes
-us something (a head, the rest of a body that nobody wants, the reading of our answer) has a deadline that
-its next byte does not move, and when there are too many connections an idle one makes room.
+The parser is httptools; what is ours are the bounds. A connection that owes us something (a head, the rest
+of a body that nobody wants, the reading of our answer) has a deadline that its next byte does not move,
+and when there are too many connections an idle one makes room. Between this and the application stands
+nothing: a request is one object, its answer one write (ADR 0012).
 """
 
 import asyncio
-import functools
+import math
 import resource
 import socket
 import struct
 import uuid
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import TYPE_CHECKING, Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+import httptools
+import structlog
 
-from lastro.api.app import WHOLE_ANSWER, WHOLE_BODY, Headers
+from lastro.api.exchange import STATUS_LINE, Exchange
 from lastro.api.metrics import count
 from lastro.kit.errors import LastroError, ValidationError, render
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGI3Application
+    from lastro.api.server import Server
 
 HEAD_MAX_BYTES = 32 * 1024
 HEAD_TIMEOUT_S = 10.0
 STALL_TIMEOUT_S = 20.0
+KEEP_ALIVE_S = 75.0
 REQUEST_MAX_BYTES = 8 * 1024 * 1024  # bodies end at 64 KiB; so far do we listen to learn that one is longer
+WAITING_MAX = 200  # so many requests may come at once on a connection, behind the one that is being answered
 CONNECTIONS_MAX = 10_000
 FILES_WANTED = 65_536
 _READ_MAX_BYTES = 256 * 1024  # what one read from a socket may bring at most
+
+log = structlog.get_logger()
 
 
 class _HeadTooLarge(Exception):  # noqa: N818  never leaves this module
     """Stops the parser."""
 
 
-class _Trailers(list[tuple[bytes, bytes]]):
-    """Where headers go that come after a body: nowhere, or a caller could send them without end."""
-
-    def append(self, _: tuple[bytes, bytes]) -> None:
-        """Forget one."""
+class _TooManyAtOnce(Exception):  # noqa: N818  never leaves this module
+    """Stops it as well."""
 
 
-_TRAILERS = _Trailers()
+class Connection(asyncio.Protocol):
+    """One connection, the requests on it in their order, and the patience that is left for it."""
 
+    transport: asyncio.Transport
 
-class Connection(HttpToolsProtocol):
-    """One connection, and the patience that is left for it."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
-        """Start the clock at once: who connects has something to say."""
-        super().connection_made(transport)
-        self._deadline: asyncio.TimerHandle | None = None
+    def __init__(self, server: "Server") -> None:
+        self.server = server
+        self._loop = server.loop
+        self._parser: Any = httptools.HttpRequestParser(self)
+        # What follows a request that ends the connection is no fault of that request.
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._peer = "unknown"
+        self._url = b""
+        self._headers: dict[str, str] = {}
+        self._repeated: list[str] = []
+        self._head_bytes = self._arrived = self._chunk = 0
+        self._in_head = True
+        self._current: Exchange | None = None  # the one that is being answered, or was last
+        self._waiting: deque[Exchange] = deque()
+        self._latest: Exchange | None = None  # the one whose bytes come in, or came last
+        self._task: asyncio.Task[None] | None = None
+        self._until, self._looks_at = math.inf, math.inf
+        self._timer: asyncio.TimerHandle | None = None
+        self._owes = True
+        self.is_congested = False
+        self._drained = asyncio.Event()
         self._stalled: asyncio.TimerHandle | None = None
-        self._arrived = self._chunk = 0
-        self._deadline = self.loop.call_later(HEAD_TIMEOUT_S, self._cut)
-        if len(self.connections) > connections_max():
+
+    # --- the connection -----------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the clock at once: who connects has something to say."""
+        self.transport = transport  # type: ignore[assignment]
+        address = transport.get_extra_info("peername")
+        if isinstance(address, tuple):
+            self._peer = str(address[0])
+        self.server.connections.add(self)
+        self._wait(HEAD_TIMEOUT_S)
+        if len(self.server.connections) > connections_max():
             _make_room(self)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clocks."""
-        self._rest()
+    def connection_lost(self, _: Exception | None) -> None:
+        """Stop the clocks; what was begun for the caller goes on without."""
+        self.server.forget(self)
+        if self._timer is not None:
+            self._timer.cancel()
         self.resume_writing()
-        super().connection_lost(exc)
+        self._desert()
+        if self._task is not None and not self._task.done():
+            self.server.keep(self._task)
+        self._current = self._latest = self._task = self._parser = None  # no circle of what is over
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, and see whether it was too much or is still not enough."""
         self._chunk = len(data)
         self._arrived += self._chunk
-        super().data_received(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self.end_soon()  # nothing else is spoken here, and what follows is no HTTP
+        except httptools.HttpParserError:
+            self._misunderstand()
         if self.is_answering or self.transport.is_closing():
             if self._arrived > REQUEST_MAX_BYTES:
                 self.drop()
-            return
-        in_head = self.scope is None or "method" not in self.scope
-        if self._arrived > (HEAD_MAX_BYTES + _READ_MAX_BYTES if in_head else REQUEST_MAX_BYTES):
+        elif self._arrived > (HEAD_MAX_BYTES + _READ_MAX_BYTES if self._in_head else REQUEST_MAX_BYTES):
             self._refuse(_too_large())
-        elif self._deadline is None:
-            self._deadline = self.loop.call_later(HEAD_TIMEOUT_S, self._cut)
-
-    def on_message_begin(self) -> None:
-        """Begin to count with the read that brought the first byte."""
-        super().on_message_begin()
-        self._arrived = self._chunk
-
-    def on_headers_complete(self) -> None:
-        """Let a head in that is not too large; the application has time limits of its own."""
-        if self._arrived > HEAD_MAX_BYTES and self._head_bytes() > HEAD_MAX_BYTES:
-            raise _HeadTooLarge
-        self._rest()
-        super().on_headers_complete()
-        self.headers = _TRAILERS
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
-        """Offer the application bodies and answers in one piece."""
-        if not cycle.access_log:
-            cycle.scope["extensions"] = {
-                WHOLE_BODY: functools.partial(give_whole, cycle),  # type: ignore[dict-item]
-                WHOLE_ANSWER: functools.partial(take_whole, cycle),  # type: ignore[dict-item]
-            }
-        super()._start_asgi_task(cycle, app)
-
-    def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP in the one form that errors have."""
-        if self.headers is not None and self._head_bytes() > HEAD_MAX_BYTES:
-            self._refuse(_too_large())
-        else:
-            self._refuse(ValidationError(msg))
-
-    def timeout_keep_alive_handler(self) -> None:
-        """End a connection that asks nothing more."""
-        self._cut()
+        elif not self._owes:
+            self._owes = True
+            self._wait(HEAD_TIMEOUT_S)
 
     def pause_writing(self) -> None:
         """Wait for a caller that does not read, but not for ever."""
-        super().pause_writing()
+        self.is_congested = True
+        self._drained.clear()
         if self._stalled is None:
-            self._stalled = self.loop.call_later(STALL_TIMEOUT_S, self.drop)
+            self._stalled = self._loop.call_later(STALL_TIMEOUT_S, self.drop)
 
     def resume_writing(self) -> None:
         """Go on: the caller reads."""
-        super().resume_writing()
+        self.is_congested = False
+        self._drained.set()
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None
 
-    @property
-    def is_answering(self) -> bool:
-        """Tell whether it is our turn."""
-        return self.cycle is not None and not self.cycle.response_complete
-
-    @property
-    def is_new(self) -> bool:
-        """Tell whether it never asked anything."""
-        return self.cycle is None
+    def end_soon(self) -> None:
+        """Close after the answer that is being made, or now."""
+        if self._latest is not None and self.is_answering:
+            self._latest.keeps_alive = False
+        else:
+            self.transport.close()
 
     def drop(self) -> None:
         """Reset the connection, so that not even the system keeps what was written and never read."""
@@ -142,13 +146,142 @@ class Connection(HttpToolsProtocol):
             link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.transport.abort()
 
-    def _head_bytes(self) -> int:
-        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+    # --- what the parser found ----------------------------------------------------------------------
 
-    def _rest(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+    def on_message_begin(self) -> None:
+        """Begin to count with the read that brought the first byte."""
+        self._arrived = self._chunk
+        self._url = b""
+        self._headers, self._repeated = {}, []
+        self._head_bytes = 0
+        self._in_head = True
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the request line."""
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; those after a body are forgotten, or a caller could send them without end."""
+        if not self._in_head:
+            return
+        self._head_bytes += len(name) + len(value) + 4
+        key = name.decode("latin-1").lower()
+        if key in self._headers:
+            self._repeated.append(key)
+        self._headers[key] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        """Let a head in that is not too large; the application has time limits of its own."""
+        if self._head_bytes + len(self._url) > HEAD_MAX_BYTES:
+            raise _HeadTooLarge
+        url = httptools.parse_url(self._url)
+        version = self._parser.get_http_version()
+        self._in_head = self._owes = False
+        self._until = math.inf
+        exchange = Exchange(
+            self,
+            self._parser.get_method().decode("ascii"),
+            url.path.decode("ascii"),
+            url.query.decode("latin-1") if url.query else "",
+            self._headers,
+            peer=self._peer,
+            repeated=self._repeated,
+            keeps_alive=version != "1.0" and self._parser.should_keep_alive(),
+            is_old=version == "1.0",
+        )
+        if self.is_answering:
+            self._queue(exchange)
+        else:
+            self._serve(exchange)
+        self._latest = exchange
+
+    def _queue(self, exchange: Exchange) -> None:
+        """Have a request wait for the one before, and read no more meanwhile."""
+        if len(self._waiting) >= WAITING_MAX:
+            raise _TooManyAtOnce
+        self._waiting.append(exchange)
+        self.transport.pause_reading()
+
+    def on_body(self, data: bytes) -> None:
+        """Take a part of a body."""
+        if self._latest is not None:
+            self._latest.feed(data)
+
+    def on_message_complete(self) -> None:
+        """Note the end of a request."""
+        if self._latest is not None:
+            self._latest.complete()
+
+    # --- what exchanges need ------------------------------------------------------------------------
+
+    def opening(self, status: int) -> bytes:
+        """Return the lines that every answer begins with."""
+        return self.server.opening(status)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+        self.transport.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the caller reads again."""
+        await self._drained.wait()
+
+    def end_exchange(self, exchange: Exchange) -> None:
+        """Go on to the next request, or wait for one, or close."""
+        if not exchange.keeps_alive:
+            self.transport.close()
+        elif self._waiting:
+            self._serve(self._waiting.popleft())
+            if not self._waiting:
+                self.transport.resume_reading()
+        else:
+            self._wait(KEEP_ALIVE_S)
+
+    @property
+    def is_answering(self) -> bool:
+        """Tell whether it is our turn."""
+        return self._latest is not None and not self._latest.is_over
+
+    @property
+    def is_new(self) -> bool:
+        """Tell whether it never asked anything."""
+        return self._latest is None
+
+    def _serve(self, exchange: Exchange) -> None:
+        self._current = exchange
+        self._task = self._loop.create_task(self._run(exchange))
+
+    async def _run(self, exchange: Exchange) -> None:
+        """Have a request answered; whatever happens, nobody is left waiting for the rest of an answer."""
+        try:
+            await self.server.serve(exchange)
+        except Exception:
+            log.exception("answer_failed", path=exchange.path)
+            if not exchange.is_begun and not exchange.is_gone:
+                self._refuse(LastroError())
+        finally:
+            if not exchange.is_over and not exchange.is_gone:
+                self.transport.close()
+
+    # --- patience -----------------------------------------------------------------------------------
+
+    def _wait(self, seconds: float) -> None:
+        """Give the caller so long. The timer that runs is left alone where it looks soon enough."""
+        self._until = self._loop.time() + seconds
+        if self._until < self._looks_at:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._looks_at = self._until
+            self._timer = self._loop.call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        """See whether the patience is over, and else when to look again."""
+        self._timer, self._looks_at = None, math.inf
+        left_s = self._until - self._loop.time()
+        if left_s <= 0:
+            self._cut()
+        elif left_s < math.inf:
+            self._wait(left_s)
 
     def _cut(self) -> None:
         """Close; what was written and is not being read is given up."""
@@ -157,50 +290,39 @@ class Connection(HttpToolsProtocol):
         elif not self.transport.is_closing():
             self.transport.close()
 
+    def _misunderstand(self) -> None:
+        """Refuse what is no HTTP in the one form that errors have; what was asked before it is answered."""
+        proper = [one for one in (self._current, *self._waiting) if one and one.is_whole and not one.is_over]
+        if proper:
+            self._waiting = deque(proper[1:])
+            self._latest = proper[-1]
+            self._latest.keeps_alive = False
+            self.transport.pause_reading()
+        elif self._in_head and self._head_bytes + len(self._url) > HEAD_MAX_BYTES:
+            self._refuse(_too_large())
+        else:
+            self._refuse(ValidationError("Invalid HTTP request received."))
+
     def _refuse(self, error: LastroError) -> None:
+        if self.transport.is_closing():
+            return
+        self._desert()
         request_id = uuid.uuid4().hex
         body = render(error, request_id)
         head = (
-            f"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nx-request-id: {request_id}\r\n"
+            f"content-type: application/json\r\nx-request-id: {request_id}\r\n"
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
         )
         count("none", error.status, 0.0)
-        self.transport.write(head.encode() + body)
+        self.transport.write(STATUS_LINE[error.status] + head.encode() + body)
         self.transport.close()
 
-
-def give_whole(cycle: RequestResponseCycle) -> bytes | None:
-    """Return a body that is here already, as most are with their head; None has the caller wait for it."""
-    if cycle.more_body or cycle.disconnected or cycle.waiting_for_100_continue or cycle.flow.read_paused:
-        return None
-    body, cycle.body = cycle.body, bytearray()
-    return bytes(body)
-
-
-def take_whole(cycle: RequestResponseCycle, status: int, headers: Headers, body: bytes) -> bool:
-    """Send an answer in one write, head and body, or decline: what is out of the ordinary goes through ASGI.
-
-    Two messages cost two writes to the socket and a search of every header for what ours never hold.
-    """
-    if cycle.response_started or cycle.disconnected or cycle.flow.write_paused or not cycle.keep_alive:
-        return False
-    if cycle.scope["method"] == "HEAD":
-        return False
-    parts = [STATUS_LINE[status]]
-    for name, value in cycle.default_headers:
-        parts += (name, b": ", value, b"\r\n")
-    for name, value in headers:
-        parts += (name, b": ", value, b"\r\n")
-    head = b"".join(parts)
-    lines = 1 + len(cycle.default_headers) + len(headers)
-    if head.count(b"\n") != lines or head.count(b"\r") != lines:
-        return False  # a line break inside a header: uvicorn refuses it
-    cycle.response_started = cycle.response_complete = True
-    cycle.waiting_for_100_continue = False
-    cycle.transport.write(b"%b\r\n%b" % (head, body))
-    cycle.message_event.set()
-    cycle.on_response()
-    return True
+    def _desert(self) -> None:
+        """Nobody waits for these answers any more."""
+        for exchange in (self._current, *self._waiting):
+            if exchange is not None:
+                exchange.leave()
+        self._waiting.clear()
 
 
 def _too_large() -> ValidationError:
@@ -209,7 +331,7 @@ def _too_large() -> ValidationError:
 
 def _make_room(newcomer: Connection) -> None:
     """Close a connection that waits, rather one that never asked anything; else the newcomer must go."""
-    waiting = [one for one in newcomer.connections if isinstance(one, Connection) and not one.is_answering]
+    waiting = [one for one in newcomer.server.connections if not one.is_answering]
     others = [one for one in waiting if one is not newcomer and not one.transport.is_closing()]
     chosen = next((one for one in others if one.is_new), others[0] if others else newcomer)
     chosen.drop()

@@ -1,12 +1,12 @@
 """The gates before every handler, in their fixed order: credential, account, rate, idempotency, shape."""
 
 import hmac
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
 from lastro.accounts.model import Account
 from lastro.api.call import Answer, Call
+from lastro.api.exchange import Exchange
 from lastro.api.routes import Auth, Rate, Select
 from lastro.api.wire import BODY_MAX_BYTES, NoBody, parse, parse_form, shape
 from lastro.idempotency.decide import Claim, Pending, Replay, fingerprint, judge
@@ -25,7 +25,7 @@ from lastro.kit.errors import (
     UnsupportedMediaType,
     ValidationError,
 )
-from lastro.limits.rates import Allowance, effective_limit
+from lastro.limits.rates import effective_limit
 from lastro.services import Services
 
 ADDRESS_RATE = Rate("address", 6_000)
@@ -33,20 +33,16 @@ JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 # Of these a proxy might read the first and we the last.
 SAID_ONCE = {
-    name.lower().encode(): name
+    name.lower(): name
     for name in ("Authorization", "Content-Type", "Idempotency-Key", "X-Pix-Account-Id", "X-Tenant-Id")
 }
 
-Receive = Callable[[], Awaitable[Any]]
 
-
-def check_repeated(headers: Iterable[tuple[bytes, bytes]]) -> None:
+def check_repeated(names: Iterable[str]) -> None:
     """Refuse a request in which a header that must say one thing stands twice."""
-    seen = set()
-    for name, _ in headers:
-        if name in seen and name in SAID_ONCE:
+    for name in names:
+        if name in SAID_ONCE:
             raise ValidationError(f"{SAID_ONCE[name]} must be given once.", param=SAID_ONCE[name])
-        seen.add(name)
 
 
 async def authenticate(call: Call) -> None:
@@ -130,19 +126,9 @@ async def take_rate(call: Call) -> None:
         allowance = await call.desk.rates.take(call.account.account_id, rate.label, limit)
     else:
         allowance = await call.desk.rates.take(call.client, rate.label, rate.per_minute)
-    call.rate_headers = rate_headers(allowance)
+    call.allowance = allowance
     if not allowance.allowed:
         raise RateLimited(retry_after_s=allowance.retry_after_s)
-
-
-def rate_headers(allowance: Allowance) -> list[tuple[bytes, bytes]]:
-    """Write the four headers that every response carries."""
-    return [
-        (b"x-ratelimit-limit", b"%d" % allowance.limit),
-        (b"x-ratelimit-remaining", b"%d" % allowance.remaining),
-        (b"x-ratelimit-reset", b"%d" % allowance.reset_epoch_s),
-        (b"retry-after", b"%d" % allowance.retry_after_s),
-    ]
 
 
 def read_idempotency_key(call: Call) -> None:
@@ -155,22 +141,12 @@ def read_idempotency_key(call: Call) -> None:
     call.key = key
 
 
-async def read_body(call: Call, receive: Receive) -> None:
+async def read_body(call: Call, asked: Exchange) -> None:
     """Gate five, for a body that is still arriving: no more of it is kept than may be."""
     declared = call.headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > BODY_MAX_BYTES:
         raise PayloadTooLarge
-    chunks, size = [], 0
-    while True:
-        message = await receive()
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > BODY_MAX_BYTES:
-            raise PayloadTooLarge
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            break
-    take_body(call, b"".join(chunks))
+    take_body(call, await asked.read_body())
 
 
 def take_body(call: Call, raw: bytes) -> None:
