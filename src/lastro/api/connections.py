@@ -12,7 +12,7 @@ import resource
 import socket
 import struct
 import uuid
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
 import httptools
@@ -59,9 +59,8 @@ class Connection(asyncio.Protocol):
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._peer = "unknown"
         self._url = b""
-        self._headers: dict[str, str] = {}
-        self._repeated: list[str] = []
-        self._head_bytes = self._arrived = self._chunk = 0
+        self._head: list[tuple[bytes, bytes]] = []
+        self._arrived = self._chunk = 0
         self._in_head = True
         self._current: Exchange | None = None  # the one that is being answered, or was last
         self._waiting: deque[Exchange] = deque()
@@ -152,8 +151,7 @@ class Connection(asyncio.Protocol):
         """Begin to count with the read that brought the first byte."""
         self._arrived = self._chunk
         self._url = b""
-        self._headers, self._repeated = {}, []
-        self._head_bytes = 0
+        self._head = []
         self._in_head = True
 
     def on_url(self, url: bytes) -> None:
@@ -162,18 +160,14 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header; those after a body are forgotten, or a caller could send them without end."""
-        if not self._in_head:
-            return
-        self._head_bytes += len(name) + len(value) + 4
-        key = name.decode("latin-1").lower()
-        if key in self._headers:
-            self._repeated.append(key)
-        self._headers[key] = value.decode("latin-1")
+        if self._in_head:
+            self._head.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Let a head in that is not too large; the application has time limits of its own."""
-        if self._head_bytes + len(self._url) > HEAD_MAX_BYTES:
+        if self._is_too_large():
             raise _HeadTooLarge
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._head}
         url = httptools.parse_url(self._url)
         version = self._parser.get_http_version()
         self._in_head = self._owes = False
@@ -183,9 +177,9 @@ class Connection(asyncio.Protocol):
             self._parser.get_method().decode("ascii"),
             url.path.decode("ascii"),
             url.query.decode("latin-1") if url.query else "",
-            self._headers,
+            headers,
             peer=self._peer,
-            repeated=self._repeated,
+            repeated=_repeated(self._head) if len(headers) < len(self._head) else [],
             keeps_alive=version != "1.0" and self._parser.should_keep_alive(),
             is_old=version == "1.0",
         )
@@ -201,6 +195,12 @@ class Connection(asyncio.Protocol):
             raise _TooManyAtOnce
         self._waiting.append(exchange)
         self.transport.pause_reading()
+
+    def _is_too_large(self) -> bool:
+        """Tell whether the head is; what came with it may be a body, so only then its length is counted."""
+        if self._arrived <= HEAD_MAX_BYTES:
+            return False
+        return len(self._url) + sum(len(name) + len(value) + 4 for name, value in self._head) > HEAD_MAX_BYTES
 
     def on_body(self, data: bytes) -> None:
         """Take a part of a body."""
@@ -298,7 +298,7 @@ class Connection(asyncio.Protocol):
             self._latest = proper[-1]
             self._latest.keeps_alive = False
             self.transport.pause_reading()
-        elif self._in_head and self._head_bytes + len(self._url) > HEAD_MAX_BYTES:
+        elif self._in_head and self._is_too_large():
             self._refuse(_too_large())
         else:
             self._refuse(ValidationError("Invalid HTTP request received."))
@@ -323,6 +323,12 @@ class Connection(asyncio.Protocol):
             if exchange is not None:
                 exchange.leave()
         self._waiting.clear()
+
+
+def _repeated(head: list[tuple[bytes, bytes]]) -> list[str]:
+    """List the names that stand more than once in a head."""
+    times = Counter(name.decode("latin-1").lower() for name, _ in head)
+    return [name for name, count in times.items() if count > 1]
 
 
 def _too_large() -> ValidationError:

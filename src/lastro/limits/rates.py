@@ -1,5 +1,6 @@
 """Call allowance: an exact sliding window of 60 s per subject and route, counted in memory."""
 
+import functools
 import time
 from bisect import bisect_right
 from collections.abc import Callable
@@ -37,6 +38,7 @@ class Rates(Protocol):
         """Take the newest counted call back."""
 
 
+@functools.lru_cache(maxsize=1_024)
 def effective_limit(per_minute: int, multiplier: Decimal | float) -> int:
     """Return max(1, floor(per_minute x multiplier)), exactly; multiplier 0 means no limit."""
     # A float is taken for the decimal it prints as: 300 x 0.07 is 21, not 20.999...

@@ -156,7 +156,7 @@ def _record(
         idempotency_key=command.claim.key,
         window_start=window.start,
         receiver_account_id=destination.receiver_account_id,
-        beneficiary=msgspec.json.encode(destination.party._asdict()).decode(),
+        beneficiary=_written(destination.party),
         created_at=now,
         updated_at=now,
     )
@@ -165,6 +165,12 @@ def _record(
 def beneficiary_of(payout: Payout) -> Party:
     """Return the beneficiary as it was at send time."""
     return _party(payout.beneficiary)
+
+
+@functools.lru_cache(maxsize=4_096)
+def _written(party: Party) -> str:
+    """Write a party to be stored; many are paid again and again."""
+    return msgspec.json.encode(party._asdict()).decode()
 
 
 @functools.lru_cache(maxsize=4_096)

@@ -65,6 +65,7 @@ _chance = random.random  # faults are to be unpredictable, not secret
 URL_HOST = "sandbox.lastro.test/qr/v2"
 SHORT_CODE_LENGTH = 8
 ORDERS_CHUNK = 500
+CLOSED_ACCOUNT = "AC07"
 
 
 class SandboxProvider:
@@ -85,26 +86,27 @@ class SandboxProvider:
 
     async def submit(self, orders: Sequence[Order]) -> Sequence[Outcome]:
         """Log the submissions first, then answer, or not, as the destinations and the faults say."""
-        await self._lag()
+        if self.faults.latency_ms:
+            await self._lag()
         now = self._clock.now()
         rows = [None if self._fails() else _submission(order, now) for order in orders]
         logged = [row for row in rows if row is not None]
         if logged:
             await self._lanes.submit(LOG, logged)
-        return [
-            Unknown("the provider answered 500") if row is None else await self._answer(order, row)
-            for order, row in zip(orders, rows, strict=True)
-        ]
+        outcomes: list[Outcome] = []
+        for order, row in zip(orders, rows, strict=True):
+            if row is None:
+                outcomes.append(Unknown("the provider answered 500"))
+                continue
+            if scenario(order.pix_key) == "refund":
+                await self._announce_return(order, now)
+            code = rejection_at_submission(order.pix_key)
+            if order.receiver_account_id and await self._refuses_receiver(order, now):
+                code = CLOSED_ACCOUNT
+            outcomes.append(self._answer(order, row, code))
+        return outcomes
 
-    async def _answer(self, order: Order, row: Submission) -> Outcome:
-        now = row.submitted_at
-        await self._announce_return(order, now)
-        code = rejection_at_submission(order.pix_key)
-        if order.receiver_account_id and await self._refuses_receiver(order.receiver_account_id):
-            code = "AC07"
-            await self._pool.execute(
-                queries.INSERT_FORCED, order.account_id, order.reference, OrderStatus.REJECTED, code, now
-            )
+    def _answer(self, order: Order, row: Submission, code: str | None) -> Outcome:
         if goes_unanswered(order.pix_key) or self._loses_answer():
             return Unknown("no answer from the provider")
         if code:
@@ -114,8 +116,6 @@ class SandboxProvider:
 
     async def _announce_return(self, order: Order, now: datetime) -> None:
         """Schedule the notification of an order that settles and then comes back."""
-        if scenario(order.pix_key) != "refund":
-            return
         at = now + timedelta(seconds=USUAL_S + RETURN_S + 0.5)
         async with self._pool.acquire() as connection, connection.transaction():
             await announce_order(connection, order.account_id, order.end_to_end_id, now=now, due_at=at)
@@ -289,10 +289,14 @@ class SandboxProvider:
             credit.paid_at,
         )
 
-    async def _refuses_receiver(self, account_id: str) -> bool:
-        """Tell whether an account of this service may not receive: closed holder or rejected account."""
-        holder = await load_holder(self._pool, account_id)
-        return holder is None or holder.entity_status == "CLOSED" or holder.status == "REJECTED"
+    async def _refuses_receiver(self, order: Order, now: datetime) -> bool:
+        """Refuse an order to an account of this service that may not receive: closed holder, or rejected."""
+        holder = await load_holder(self._pool, order.receiver_account_id or "")
+        if holder is not None and holder.entity_status != "CLOSED" and holder.status != "REJECTED":
+            return False
+        forced = (order.account_id, order.reference, OrderStatus.REJECTED, CLOSED_ACCOUNT, now)
+        await self._pool.execute(queries.INSERT_FORCED, *forced)
+        return True
 
     def repeats(self) -> bool:
         """Tell whether a notification is sent twice."""
@@ -300,12 +304,12 @@ class SandboxProvider:
 
     async def _fails_before(self) -> bool:
         """Wait as long as the faults say, then tell whether the call fails before it has any effect."""
-        await self._lag()
+        if self.faults.latency_ms:
+            await self._lag()
         return self._fails()
 
     async def _lag(self) -> None:
-        if self.faults.latency_ms:
-            await asyncio.sleep(self.faults.latency_ms / 1000)
+        await asyncio.sleep(self.faults.latency_ms / 1000)
 
     def _fails(self) -> bool:
         return _chance() < self.faults.error_rate
