@@ -13,7 +13,7 @@ from lastro.services import Services
 from lastro.store.lane import LaneSpec
 
 KEPT_S = 4.5
-RENEWED_S = 3.0
+RENEWED_S = 2.0
 GATHERED_S = 0.4
 RENEWED_MAX = 500
 KEPT_MAX = 50_000

@@ -219,8 +219,9 @@ class Connection(asyncio.Protocol):
         return self.server.opening(status)
 
     def write(self, data: bytes) -> None:
-        """Send bytes."""
-        self.transport.write(data)
+        """Send bytes, unless the connection is being cut."""
+        if not self.transport.is_closing():
+            self.transport.write(data)
 
     async def drain(self) -> None:
         """Wait until the caller reads again."""
@@ -228,6 +229,8 @@ class Connection(asyncio.Protocol):
 
     def end_exchange(self, exchange: Exchange) -> None:
         """Go on to the next request, or wait for one, or close."""
+        if self.transport.is_closing():
+            return
         if not exchange.keeps_alive:
             self.transport.close()
         elif self._waiting:
