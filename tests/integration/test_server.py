@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 import uvloop
 
+from lastro.api import connections
 from lastro.api import server as server_module
 from lastro.api.connections import WAITING_MAX
 from lastro.api.exchange import Exchange
@@ -41,13 +42,13 @@ class Answering:
         self.asked.append(asked)
         if asked.path == "/fail":
             raise RuntimeError("a defect")
-        if asked.path == "/wait":
+        if asked.path.startswith("/wait"):
             await self.go_on.wait()
         if asked.path in {"/stream", "/endless", "/break"}:
             await asked.stream(200, TYPE, self._chunks(asked.path))
             return
-        if asked.path == "/large":
-            await asked.answer(200, TYPE, b"x" * 2_000_000)
+        if asked.path in {"/large", "/wait/large"}:
+            await asked.answer(200, TYPE, b"x" * (2_000_000 if asked.path == "/large" else 8_000_000))
             return
         body = asked.take_body()
         if body is None and asked.path == "/unwanted":
@@ -345,6 +346,62 @@ async def test_a_connection_that_is_over_leaves_nothing_behind(served):
         gc.enable()
 
 
+async def test_who_does_not_read_the_last_answer_is_cut_as_well(served, monkeypatch):
+    """Closing waits for what is not sent yet, and less of it than makes us wait has no other clock."""
+    monkeypatch.setattr(connections, "STALL_TIMEOUT_S", 0.3)
+    _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    writer.transport.pause_reading()
+    writer.write(get("/wait/large", LAST))
+    await asyncio.sleep(0.05)
+    (link,) = served.server.connections
+    link.transport.set_write_buffer_limits(high=2**24)
+    served.application.go_on.set()
+    await asyncio.sleep(0.1)
+    assert link.transport.is_closing()
+    assert link.transport.get_write_buffer_size() > 0
+    async with asyncio.timeout(10):
+        while served.server.connections:
+            await asyncio.sleep(0.05)
+    writer.close()
+
+
+async def test_one_request_never_has_two_answers(served):
+    head = b"POST /unwanted HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert [reply.status for reply in replies(await served.say(head, b"zz\r\n"))] == [401]
+
+
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+async def test_no_refusal_stands_in_the_middle_of_an_answer(served, version):
+    said = await served.say(get("/endless", b"Transfer-Encoding: chunked", version=version), b"zz\r\n")
+    assert said.count(b"HTTP/1.1") == (1 if version == b"1.1" else 0), "the older one is reset"
+
+
+async def test_an_older_caller_sees_that_an_answer_broke_off(served):
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    writer.write(get("/break", version=b"1.0"))
+    with pytest.raises(ConnectionResetError):
+        await reader.read()
+    writer.close()
+
+
+async def test_who_asked_to_be_asked_and_gets_a_stream_begins_anew(served):
+    asked = b"GET /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 29\r\nExpect: 100-continue\r\n\r\n"
+    said = await served.say(asked)
+    assert b"connection: close" in said
+    assert said.endswith(b"0\r\n\r\n")
+
+
+async def test_a_defect_has_no_body_for_who_asked_for_none(served):
+    said = await served.say(get("/fail", method=b"HEAD"))
+    assert said.startswith(b"HTTP/1.1 500")
+    assert said.endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("version", [b"0.9", b"2.0"])
+async def test_other_versions_are_not_spoken(served, version):
+    assert parse_reply(await served.say(get("/a", version=version))).status == 400
+
+
 # --- starting and stopping ------------------------------------------------------------------------
 
 
@@ -376,10 +433,19 @@ async def test_the_end_does_not_wait_for_ever(served, monkeypatch):
     await asyncio.sleep(0.05)
     left.close()  # what was begun for this one goes on, and is waited for as well
     await asyncio.sleep(0.05)
+    (link,) = served.server.connections
+    begun = [link.task, *served.server._kept]
     async with asyncio.timeout(10):
         await served.server.stop()
+        assert [task.cancelled() for task in begun] == [True, True], "nothing works on"
         assert await read_all(reader) == b""
     writer.close()
+
+
+async def test_who_comes_at_the_last_moment_is_not_taken_in(served):
+    served.server.is_stopping = True
+    assert await served.say(get("/a")) == b""
+    assert not served.application.asked
 
 
 async def test_what_was_begun_for_a_caller_who_left_is_finished(served):

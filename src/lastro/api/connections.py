@@ -31,6 +31,7 @@ STALL_TIMEOUT_S = 20.0
 KEEP_ALIVE_S = 75.0
 REQUEST_MAX_BYTES = 8 * 1024 * 1024  # bodies end at 64 KiB; so far do we listen to learn that one is longer
 WAITING_MAX = 200  # so many requests may come at once on a connection, behind the one that is being answered
+VERSIONS = frozenset({"1.0", "1.1"})
 CONNECTIONS_MAX = 10_000
 FILES_WANTED = 65_536
 _READ_MAX_BYTES = 256 * 1024  # what one read from a socket may bring at most
@@ -40,6 +41,10 @@ log = structlog.get_logger()
 
 class _HeadTooLarge(Exception):  # noqa: N818  never leaves this module
     """Stops the parser."""
+
+
+class _OtherVersion(Exception):  # noqa: N818  never leaves this module
+    """Stops it, too."""
 
 
 class _TooManyAtOnce(Exception):  # noqa: N818  never leaves this module
@@ -83,6 +88,8 @@ class Connection(asyncio.Protocol):
             self._peer = str(address[0])
         self.server.connections.add(self)
         self._wait(HEAD_TIMEOUT_S)
+        if self.server.is_stopping:
+            self.drop()
         if len(self.server.connections) > connections_max():
             _make_room(self)
 
@@ -136,7 +143,13 @@ class Connection(asyncio.Protocol):
         if self._latest is not None and self.is_answering:
             self._latest.keeps_alive = False
         else:
-            self.transport.close()
+            self._close()
+
+    def _close(self) -> None:
+        """Close when everything is sent; who does not read it has so long."""
+        self.transport.close()
+        if self.transport.get_write_buffer_size():
+            self._wait(STALL_TIMEOUT_S)
 
     def drop(self) -> None:
         """Reset the connection, so that not even the system keeps what was written and never read."""
@@ -170,6 +183,8 @@ class Connection(asyncio.Protocol):
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._head}
         url = httptools.parse_url(self._url)
         version = self._parser.get_http_version()
+        if version not in VERSIONS:
+            raise _OtherVersion
         self._in_head = self._owes = False
         self._until = math.inf
         exchange = Exchange(
@@ -232,7 +247,7 @@ class Connection(asyncio.Protocol):
         if self.transport.is_closing():
             return
         if not exchange.keeps_alive:
-            self.transport.close()
+            self._close()
         elif self._waiting:
             self._serve(self._waiting.popleft())
             if not self._waiting:
@@ -244,6 +259,11 @@ class Connection(asyncio.Protocol):
     def is_answering(self) -> bool:
         """Tell whether it is our turn."""
         return self._latest is not None and not self._latest.is_over
+
+    @property
+    def task(self) -> "asyncio.Task[None] | None":
+        """Return what makes the answer."""
+        return self._task
 
     @property
     def is_new(self) -> bool:
@@ -264,7 +284,14 @@ class Connection(asyncio.Protocol):
                 self._refuse(LastroError())
         finally:
             if not exchange.is_over and not exchange.is_gone:
-                self.transport.close()
+                self._break_off(exchange)
+
+    def _break_off(self, exchange: Exchange) -> None:
+        """End an answer that has no end; where only the connection's end tells, it must not look proper."""
+        if exchange.is_old:
+            self.drop()
+        else:
+            self._close()
 
     # --- patience -----------------------------------------------------------------------------------
 
@@ -291,7 +318,7 @@ class Connection(asyncio.Protocol):
         if self.transport.get_write_buffer_size():
             self.drop()
         elif not self.transport.is_closing():
-            self.transport.close()
+            self._close()
 
     def _misunderstand(self) -> None:
         """Refuse what is no HTTP in the one form that errors have; what was asked before it is answered."""
@@ -307,9 +334,17 @@ class Connection(asyncio.Protocol):
             self._refuse(ValidationError("Invalid HTTP request received."))
 
     def _refuse(self, error: LastroError) -> None:
+        """Say why the connection ends, where something is still to be said."""
         if self.transport.is_closing():
             return
         self._desert()
+        current = self._current
+        if current is not None and current.is_begun and not current.is_over:
+            self._break_off(current)
+            return
+        if current is not None and current.is_over and not current.is_whole:
+            self._close()  # it has its answer: another would be taken for that of the next request
+            return
         request_id = uuid.uuid4().hex
         body = render(error, request_id)
         head = (
@@ -317,8 +352,9 @@ class Connection(asyncio.Protocol):
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
         )
         count("none", error.status, 0.0)
-        self.transport.write(STATUS_LINE[error.status] + head.encode() + body)
-        self.transport.close()
+        is_head = current is not None and current.method == "HEAD" and not current.is_over
+        self.transport.write(STATUS_LINE[error.status] + head.encode() + (b"" if is_head else body))
+        self._close()
 
     def _desert(self) -> None:
         """Nobody waits for these answers any more."""
@@ -339,10 +375,10 @@ def _too_large() -> ValidationError:
 
 
 def _make_room(newcomer: Connection) -> None:
-    """Close a connection that waits, rather one that never asked anything; else the newcomer must go."""
-    waiting = [one for one in newcomer.server.connections if not one.is_answering]
-    others = [one for one in waiting if one is not newcomer and not one.transport.is_closing()]
-    chosen = next((one for one in others if one.is_new), others[0] if others else newcomer)
+    """Drop one that waits, first of all one that never asked anything; else one that closes, or the newcomer."""
+    others = [one for one in newcomer.server.connections if not one.is_answering and one is not newcomer]
+    idle = [one for one in others if not one.transport.is_closing()]
+    chosen = next((one for one in idle if one.is_new), None) or next(iter([*idle, *others]), newcomer)
     chosen.drop()
 
 

@@ -38,8 +38,8 @@ class Exchange:
     """What a caller asked, and where the answer goes: whole, or as a stream."""
 
     __slots__ = (
-        "_arrival", "_is_old", "_is_whole", "_line", "_pieces", "_size", "headers", "is_begun", "is_gone",
-        "is_over", "keeps_alive", "method", "path", "peer", "query_string", "repeated",
+        "_arrival", "_is_whole", "_line", "_pieces", "_size", "headers", "is_begun", "is_gone",
+        "is_old", "is_over", "keeps_alive", "method", "path", "peer", "query_string", "repeated",
     )  # fmt: skip
 
     def __init__(
@@ -63,7 +63,7 @@ class Exchange:
         self.peer = peer
         self.repeated = repeated
         self.keeps_alive = keeps_alive
-        self._is_old = is_old  # HTTP/1.0: it does not know chunks
+        self.is_old = is_old  # HTTP/1.0: it does not know chunks
         self._pieces: list[bytes] = []
         self._size = 0
         self._is_whole = False
@@ -106,7 +106,8 @@ class Exchange:
 
     async def read_body(self) -> bytes:
         """Return the body when it is here, or too long; a caller who wants to be asked for it is asked."""
-        if self.headers.get("expect", "").lower() == "100-continue" and not self._pieces:
+        wants_leave = self.headers.get("expect", "").lower() == "100-continue" and not self.is_old
+        if wants_leave and not self._pieces:
             self._line.write(CONTINUE)
         self._arrival = arrival = asyncio.Event()
         while not self._is_whole and self._size <= BODY_MAX_BYTES:
@@ -124,8 +125,7 @@ class Exchange:
             await self._line.drain()
         if self.is_gone:
             return
-        if not self._is_whole and "expect" in self.headers:
-            self.keeps_alive = False  # whether its body still comes, nobody can tell
+        self._end_if_in_doubt()
         head = b"%b%bcontent-length: %d\r\n%b\r\n" % (
             self._line.opening(status), head, len(body), b"" if self.keeps_alive else CLOSE,
         )  # fmt: skip
@@ -134,8 +134,9 @@ class Exchange:
 
     async def stream(self, status: int, head: bytes, chunks: AsyncIterator[bytes]) -> None:
         """Send chunks as they come, and stop making them when the caller is gone."""
-        self.keeps_alive &= not self._is_old  # the end of the connection is the end of such an answer
-        framing = (b"" if self._is_old else CHUNKED) + (b"" if self.keeps_alive else CLOSE)
+        self._end_if_in_doubt()
+        self.keeps_alive &= not self.is_old  # the end of the connection is the end of such an answer
+        framing = (b"" if self.is_old else CHUNKED) + (b"" if self.keeps_alive else CLOSE)
         try:
             await self._pass(b"%b%b%b\r\n" % (self._line.opening(status), head, framing))
             if self.method != "HEAD":
@@ -143,14 +144,19 @@ class Exchange:
                     if self.is_gone:
                         return
                     if chunk:
-                        await self._pass(chunk if self._is_old else b"%x\r\n%b\r\n" % (len(chunk), chunk))
-                if not self._is_old:
+                        await self._pass(chunk if self.is_old else b"%x\r\n%b\r\n" % (len(chunk), chunk))
+                if not self.is_old:
                     await self._pass(b"0\r\n\r\n")
         finally:
             if isinstance(chunks, AsyncGenerator):
                 await chunks.aclose()
         if not self.is_gone:
             self._end()
+
+    def _end_if_in_doubt(self) -> None:
+        """Let nothing follow a body that was not asked for: whether it still comes, nobody can tell."""
+        if not self._is_whole and "expect" in self.headers:
+            self.keeps_alive = False
 
     async def _pass(self, data: bytes) -> None:
         """Send a part of an answer, no faster than it is read."""

@@ -12,6 +12,7 @@ from lastro.kit.deadline import Within
 
 BACKLOG = 2_048
 FINISH_S = 10.0
+CUT_OFF_S = 2.0
 DATE_EVERY_S = 1.0
 
 log = structlog.get_logger()
@@ -24,6 +25,7 @@ class Server:
         self.serve = serve
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
+        self.is_stopping = False
         self.host = host
         self.port = port
         self._listening: asyncio.Server | None = None
@@ -63,6 +65,7 @@ class Server:
 
     async def stop(self) -> None:
         """Take no more connections, and finish the answers that are being made, but not for ever."""
+        self.is_stopping = True
         if self._listening is not None:
             self._listening.close()
         self._quiet.clear()
@@ -73,13 +76,20 @@ class Server:
             with Within(FINISH_S):
                 await self._quiet.wait()
         except TimeoutError:
-            log.warning("answers_cut", connections=len(self.connections), kept=len(self._kept))
-        for connection in list(self.connections):
-            connection.drop()
-        for task in list(self._kept):
-            task.cancel()
+            await self._cut_off()
         if self._date is not None:
             self._date.cancel()
+
+    async def _cut_off(self) -> None:
+        """End what is left, so that nothing works on when the services behind it are gone."""
+        log.warning("answers_cut", connections=len(self.connections), kept=len(self._kept))
+        tasks = {one.task for one in self.connections if one.task is not None} | self._kept
+        for connection in list(self.connections):
+            connection.drop()
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CUT_OFF_S)
 
     def _write_opening(self, status: int) -> bytes:
         opening = b"%bdate: %b\r\n" % (STATUS_LINE[status], formatdate(usegmt=True).encode())
