@@ -375,7 +375,7 @@ def _too_large() -> ValidationError:
 
 
 def _make_room(newcomer: Connection) -> None:
-    """Drop one that waits, first of all one that never asked anything; else one that closes, or the newcomer."""
+    """Drop one that waits, first one that never asked anything; else one that closes, or the newcomer."""
     others = [one for one in newcomer.server.connections if not one.is_answering and one is not newcomer]
     idle = [one for one in others if not one.transport.is_closing()]
     chosen = next((one for one in idle if one.is_new), None) or next(iter([*idle, *others]), newcomer)
