@@ -70,7 +70,7 @@ class Connection(asyncio.Protocol):
         self._current: Exchange | None = None  # the one that is being answered, or was last
         self._waiting: deque[Exchange] = deque()
         self._latest: Exchange | None = None  # the one whose bytes come in, or came last
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None  # what makes the answer
         self._until, self._looks_at = math.inf, math.inf
         self._timer: asyncio.TimerHandle | None = None
         self._owes = True
@@ -100,9 +100,9 @@ class Connection(asyncio.Protocol):
             self._timer.cancel()
         self.resume_writing()
         self._desert()
-        if self._task is not None and not self._task.done():
-            self.server.keep(self._task)
-        self._current = self._latest = self._task = self._parser = None  # no circle of what is over
+        if self.task is not None and not self.task.done():
+            self.server.keep(self.task)
+        self._current = self._latest = self.task = self._parser = None  # no circle of what is over
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, and see whether it was too much or is still not enough."""
@@ -261,18 +261,13 @@ class Connection(asyncio.Protocol):
         return self._latest is not None and not self._latest.is_over
 
     @property
-    def task(self) -> "asyncio.Task[None] | None":
-        """Return what makes the answer."""
-        return self._task
-
-    @property
     def is_new(self) -> bool:
         """Tell whether it never asked anything."""
         return self._latest is None
 
     def _serve(self, exchange: Exchange) -> None:
         self._current = exchange
-        self._task = self._loop.create_task(self._run(exchange))
+        self.task = self._loop.create_task(self._run(exchange))
 
     async def _run(self, exchange: Exchange) -> None:
         """Have a request answered; whatever happens, nobody is left waiting for the rest of an answer."""

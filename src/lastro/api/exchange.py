@@ -38,8 +38,8 @@ class Exchange:
     """What a caller asked, and where the answer goes: whole, or as a stream."""
 
     __slots__ = (
-        "_arrival", "_is_whole", "_line", "_pieces", "_size", "headers", "is_begun", "is_gone",
-        "is_old", "is_over", "keeps_alive", "method", "path", "peer", "query_string", "repeated",
+        "_arrival", "_line", "_pieces", "_size", "headers", "is_begun", "is_gone",
+        "is_old", "is_over", "is_whole", "keeps_alive", "method", "path", "peer", "query_string", "repeated",
     )  # fmt: skip
 
     def __init__(
@@ -66,7 +66,7 @@ class Exchange:
         self.is_old = is_old  # HTTP/1.0: it does not know chunks
         self._pieces: list[bytes] = []
         self._size = 0
-        self._is_whole = False
+        self.is_whole = False  # here to its last byte
         self._arrival: asyncio.Event | None = None
         self.is_begun = self.is_over = self.is_gone = False
 
@@ -81,13 +81,8 @@ class Exchange:
 
     def complete(self) -> None:
         """Note that the request is here to its last byte."""
-        self._is_whole = True
+        self.is_whole = True
         self._wake()
-
-    @property
-    def is_whole(self) -> bool:
-        """Tell whether the request is here to its last byte."""
-        return self._is_whole
 
     def leave(self) -> None:
         """Note that the caller is gone."""
@@ -100,7 +95,7 @@ class Exchange:
 
     def take_body(self) -> bytes | None:
         """Return a body that is here already, as most are with their head; else None: wait for it."""
-        if not self._is_whole:
+        if not self.is_whole:
             return None
         return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
@@ -110,7 +105,7 @@ class Exchange:
         if wants_leave and not self._pieces:
             self._line.write(CONTINUE)
         self._arrival = arrival = asyncio.Event()
-        while not self._is_whole and self._size <= BODY_MAX_BYTES:
+        while not self.is_whole and self._size <= BODY_MAX_BYTES:
             if self.is_gone:
                 raise ValidationError("The body did not arrive.", param="body")
             await arrival.wait()
@@ -155,7 +150,7 @@ class Exchange:
 
     def _end_if_in_doubt(self) -> None:
         """Let nothing follow a body that was not asked for: whether it still comes, nobody can tell."""
-        if not self._is_whole and "expect" in self.headers:
+        if not self.is_whole and "expect" in self.headers:
             self.keeps_alive = False
 
     async def _pass(self, data: bytes) -> None:
